@@ -24,6 +24,7 @@ _FIREWALL = "/etc/default/ufw"  # ufw(8) loads the file that it names there.
 _LOADED_BY_FIREWALL = r"(?m)^\s*IPT_SYSCTL=[\"']?(/[\w./-]+)"
 # The slash stands first, for which Python looks faster than for what may not stand before it.
 _CALLED = re.compile(r"/(?<![\w/.+@-]/)(?!(?:dev|proc|run|sys)/)[\w.+@-]+/[\w./+@-]+")
+_SPACES = ('"/', "'/", "\\ ", "\\x20")
 _SPACED = re.compile(
     r"\"(/[^\"\n$`*]* [^\"\n$`*]*)\"|'(/[^'\n$`*]* [^'\n$`*]*)'"
     r"|(?<![\w/.-])(/[\w./+@-]+(?:\\(?:[ ]|x20)[\w./+@-]+)+)"
@@ -107,7 +108,7 @@ def find_called(path: str, text: str) -> list[str]:
 def _list_paths(text: str) -> Iterator[tuple[int, str]]:
     """Yield what may be the path of a file, and where it starts: blanks are quoted, or escaped."""
     yield from ((found.start(), found[0]) for found in _CALLED.finditer(text))
-    for found in _SPACED.finditer(text) if " " in text or "\\" in text else ():
+    for found in _SPACED.finditer(text) if any(one in text for one in _SPACES) else ():
         name = found[1] or found[2] or found[3].replace("\\x20", " ").replace("\\ ", " ")
         yield found.start(), name
 

@@ -25,6 +25,8 @@ def judge_conditions(texts: Mapping[str, str], root: str) -> bool | None:
 
     :param texts: The unit and its drop-ins, in the order in which systemd reads them.
     """
+    if not any("Condition" in text or "Assert" in text for text in texts.values()):
+        return True
     settings = [one for path, text in texts.items() for one in parse_unit(path, text)]
     settings = [one for one in settings if one.section == "Unit"]
     found = [*_list_all(settings, "Condition"), *_list_all(settings, "Assert")]

@@ -7,14 +7,18 @@ A line that names a key and neither plainly reads it nor plainly sets it may do 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from ..core.values import Declaration, NamedTuple
-from .boot_calls import CALL, LOADS, find_loaded, list_loaded, list_running
+from .boot_calls import CALL, LOADS, find_calls, find_loaded, is_unit, list_running
+from .boot_loads import FILES, GIVEN, OTHERS, find_made, judge_loads
+from .boot_shell import list_bare, put_braces, put_folders
 from .boot_units import Script, is_doubtful
+from .glob_pattern import expand_braces, matches_path
 from .sysctl_conf import parse_sysctl_conf, parse_sysctl_number
 
+_TMPFILES = "tmpfiles.d"
 _LONGEST = 4096  # Characters; to read a line word by word takes the square of its length.
 _ONCE = "/etc/cloud/"  # What cloud-init may carry out at the first boot alone.
 _INTO = r"(?:>|\btee\b[^;&|]*?)\s*[\"']?"
@@ -26,14 +30,16 @@ _SETS_VARIABLE = (
     r"|\bsysctl\s+(?:-[eqi]+\s+){0,9}[\"']?\$"
     r"|\s(?:-[a-eg-oq-z]*[pf]|--load[= ])\s*[\"']?(?:[A-Za-z_.]|/\S*[*?\[])"
 )
-_OPEN = re.compile(r"[$*?`]|\bxargs\b|\bsysctl\b.*\s-\w*[pf]\b")
+_LOAD = rf"{LOADS}|\bsystemd-sysctl\b"
+_NO_SHELL = re.compile(r"#!.*\b(?:python|perl|ruby)")
+_IS_OPEN = r"[$*?`]|\bxargs\b|\{[^\s{}]*,"
+_OPEN = re.compile(r"[$*?`{]|\bxargs\b|\bsysctl\b.*\s-\w*[pf]\b")
 _PATH = r"/proc/sys/[\w./-]+"
 _READERS = r"cat|head|tail|ls|stat|test|read|grep|awk|cut|wc|sed\s+-n"
 _READS = (
     rf"(?:<\s*|\b(?:{_READERS})\b[^|;&>]*?|\[\[?\s[^|;&>]*?)[\"']?{_PATH}"
+    rf"|\bcp\s+(?:-\w+\s+)*{_PATH}(?=\s)"
     r"|\bsysctl\b[^=#;&|>]*(?=$|[#;&|>])"
-    r"|(?:^|[;&|({])\s*(?:echo|printf|logger)\b[^;&|>]*"
-    r"(?:>>?\s*[\"']?/(?!proc/|etc/sysctl)[\w./-]+[\"']?\s*|>&2\s*)?(?=$|[;&])"
 )
 
 
@@ -68,6 +74,8 @@ def find_script_writes(key: str, texts: Mapping[str, str]) -> Iterator[ScriptWri
     for path, text in texts.items():
         if path in loaded:
             yield from _find_settings(key, path, text)
+        elif path.rpartition("/")[0].endswith(_TMPFILES):
+            yield from _find_in_tmpfiles(key, path, text)
         else:
             yield from _find_in_script(key, path, text, texts)
 
@@ -77,32 +85,63 @@ def _find_in_script(
 ) -> Iterator[ScriptWrite]:
     names_it = key.rpartition(".")[2] in text
     unread = text.unread if isinstance(text, Script) else frozenset()
-    if (
-        not names_it
-        and not unread
-        and not re.search(r"[$*?`]|\bxargs\b", text)
-        and not re.search(LOADS, text)
-    ):
+    if not (names_it or unread or re.search(_IS_OPEN, text) or re.search(_LOAD, text)):
         return
-    enters = names_it and _enters(key, text)
-    for number, line in list_running(path, text):
-        writes = list(_find_writes(line, key, enters)) if names_it else []
+    tails = _find_tails(key, text) if names_it else ()
+    made = find_calls(path, text, find_made(text)) if names_it else ()
+    for number, line, bare in _list_lines(path, text):
+        writes = list(_find_writes(bare, key, tails)) if names_it else []
         is_sure = not path.startswith(_ONCE) and not is_doubtful(text, number)
         for found in writes:
             plain = parse_sysctl_number(found.value) is not None and is_sure
-            value = found.value if plain else ""
-            at = Declaration(path, number, line, value)
+            plain = plain and f"{found.before}{found.value}{found.after}" in line
+            at = Declaration(path, number, line, found.value if plain else "")
             yield ScriptWrite(at, found.before, found.after)
-        if not writes and (number in unread or _may_set(line, key)):
+        is_open = number in unread or number in made or _may_set(bare, key)
+        loads = judge_loads(bare, text, texts)
+        if not writes and (is_open or (loads == GIVEN and names_it) or loads == OTHERS):
             yield ScriptWrite(Declaration(path, number, line, ""))
-        elif any(_loads_others(call, texts) for call in re.findall(CALL, line)):
+        elif loads == FILES:
             yield ScriptWrite(Declaration(path, number, line, ""), loads=True)
 
 
-def _enters(key: str, text: str) -> bool:
-    """Tell whether a script goes to the key's folder, so that its last name is enough."""
-    folder = f"/proc/sys/{key.replace('.', '/')}".rpartition("/")[0]
-    return re.search(rf"\bcd\s+[\"']?{re.escape(folder)}\b", text) is not None
+def _find_in_tmpfiles(key: str, path: str, text: str) -> Iterator[ScriptWrite]:
+    """Yield the lines of tmpfiles.d(5) that write to a key's file, of which they match the path."""
+    file = f"/proc/sys/{key.replace('.', '/')}"
+    for number, line in enumerate(text.split("\n"), 1):
+        words = line.split(None, 6)
+        if len(words) < 7 or words[0][0] not in "wfF":
+            continue
+        name, value = words[1].strip("\"'"), words[6].strip().strip("\"'")
+        if name == file or any(matches_path(one, file) for one in expand_braces(name)):
+            is_plain = words[0][0] == "w" and parse_sysctl_number(value) is not None
+            at = Declaration(path, number, line, value if is_plain else "")
+            yield ScriptWrite(at, line[: line.rindex(value)] if is_plain else "")
+
+
+def _list_lines(path: str, text: str) -> Iterator[tuple[int, str, str]]:
+    """Yield the lines that run, with their numbers and what counts of them."""
+    if is_unit(path):
+        yield from list_bare(list_running(path, text))
+        return
+    own, put = text.split("\n"), put_folders(path, text).split("\n")
+    running = [(number, put[number - 1]) for number, _line in list_running(path, text)]
+    for number, _line, bare in list_bare(running):
+        yield number, own[number - 1], bare
+
+
+def _find_tails(key: str, text: str) -> list[str]:
+    """Return the names that a key's file has in the folders to which a script goes."""
+    parts = f"proc/sys/{key.replace('.', '/')}".split("/")
+    goes = r"(?m)(?:\b(?:cd|pushd)[ \t]+(?:-\w+[ \t]+)?|WorkingDirectory=)[\"']?"
+    tails = [
+        "/".join(parts[at:])
+        for at in range(1, len(parts))
+        if re.search(rf"{goes}/{re.escape('/'.join(parts[:at]))}/?(?=[\s\"';&|)]|$)", text)
+    ]
+    if _NO_SHELL.match(text) and "/proc/sys" in text:
+        return [*tails, parts[-1]]  # It may join the parts of a path.
+    return [*tails, parts[-1]] if tails and re.search(rf"{goes}\w", text) else tails
 
 
 def _may_set(line: str, key: str) -> bool:
@@ -111,6 +150,9 @@ def _may_set(line: str, key: str) -> bool:
         return False
     if len(line) > _LONGEST:
         return "sysctl" in line or "/proc/sys/" in line
+    whole = put_braces(line)
+    if whole != line and any(_find_writes(whole, key, ())):
+        return True
     into = re.findall(_INTO_VARIABLE, line) if "/proc/sys/" in line else []
     calls = re.findall(CALL, line) if "sysctl" in line else []
     path = f"/proc/sys/{key.replace('.', '/')}"
@@ -121,12 +163,6 @@ def _may_set(line: str, key: str) -> bool:
         or (bool(calls) and "xargs" in line)
         or any(re.search(_SETS_VARIABLE, call) for call in calls)
     )
-
-
-def _loads_others(call: str, texts: Mapping[str, str]) -> bool:
-    """Tell whether a call has files read that are not among these texts."""
-    named = list_loaded(call)
-    return re.search(LOADS, call) is not None and not (named and set(named) <= texts.keys())
 
 
 def _find_settings(key: str, path: str, text: str) -> Iterator[ScriptWrite]:
@@ -144,15 +180,20 @@ def _compile(key: str) -> tuple[tuple[re.Pattern[str], ...], re.Pattern[str]]:
     return tuple(map(re.compile, _describe_writes(key))), re.compile(_describe_mention(key))
 
 
-def _find_writes(line: str, key: str, enters: bool) -> Iterator[_Written]:
+def _find_writes(line: str, key: str, tails: Collection[str]) -> Iterator[_Written]:
     """Yield what a line sets: plain values, or one that is not known, as in a very long line."""
     patterns, mention = _compile(key)
-    left = mention.search(line)
-    if left and len(line) <= _LONGEST:
+    is_left = _is_named(line, mention, tails)
+    if is_left and len(line) <= _LONGEST:
         rest = yield from _find_plain(line, patterns)
-        left = mention.search(re.sub(_READS, "", rest))
-    if left and (enters or left.lastgroup != "last"):
+        is_left = _is_named(re.sub(_READS, "", rest), mention, tails)
+    if is_left:
         yield _Written("")
+
+
+def _is_named(line: str, mention: re.Pattern[str], tails: Collection[str]) -> bool:
+    ends = (rf"(?<![\w./-])(?:\./)?{re.escape(tail)}(?![\w/-]|\.\w)" for tail in tails)
+    return mention.search(line) is not None or any(re.search(end, line) for end in ends)
 
 
 def _find_plain(line: str, patterns: Sequence[re.Pattern[str]]) -> Generator[_Written, None, str]:
@@ -192,7 +233,8 @@ def find_loader_words(key: str, texts: Mapping[str, str]) -> Iterator[Declaratio
 
 def is_about_sysctls(text: str) -> bool:
     """Tell whether a script may set any key at all."""
-    return "sysctl" in text or "/proc/sys" in text or "SYSCTL{" in text
+    is_near = "/proc" in text and ("/sys" in text or "sys/" in text)
+    return is_near or "sysctl" in text or "SYSCTL{" in text
 
 
 def _describe_writes(key: str) -> Iterator[str]:
@@ -205,14 +247,11 @@ def _describe_writes(key: str) -> Iterator[str]:
     options = r"(?:-\S+\s+|[\"']%[sd](?:\\+n)?[\"']\s+){0,3}"
     yield rf"\b(?:echo|printf)\s+{options}{value}(?:\\n)?{into}{path}(?![\w/.-])"
     yield rf"\bSYSCTL\{{{name}\}}\s*=\s*{value}"
-    yield rf"^\s*w\S*\s+{path}(?:\s+\S+){{4}}\s+{value}"  # tmpfiles.d(5)
 
 
 def _describe_mention(key: str) -> str:
-    """Return a pattern of whatever names a key; the group ``last`` is its last name alone."""
-    name, last = _describe_name(key), re.escape(key.rpartition(".")[2])
-    end = r"(?![\w/-]|\.\w)"
-    return rf"(?<![\w.-])(?:/proc/sys/)?{name}{end}|(?<![\w./-])(?P<last>{last}){end}"
+    """Return a pattern of whatever names a key."""
+    return rf"(?<![\w.-])(?:/proc/sys/)?{_describe_name(key)}(?![\w/-]|\.\w)"
 
 
 def _describe_name(key: str) -> str:

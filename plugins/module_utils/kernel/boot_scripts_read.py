@@ -6,13 +6,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 
 from ..host.files import list_folder, read_distribution, read_each, read_text, under
 from .boot_called_read import Called
 from .boot_calls import find_loaded, put_instances
 from .boot_scripts import is_about_sysctls
-from .boot_units import is_doubtful
+from .boot_units import is_doubtful, mark
 from .boot_units_read import (
     find_started,
     has_unit,
@@ -100,11 +99,13 @@ def _read_loaded(path: str, text: str, root: str) -> dict[str, str]:
         for name in find_loaded(path, text)
         if name != SYSCTL_CONF and name.rpartition("/")[0] not in SYSCTL_DIRECTORIES
     ]
-    found = {}
+    found: dict[str, str] = {}
     for name in names:
-        with suppress(OSError):  # What only others than root decide is not known.
-            if os.path.isfile(under(name, root)):
+        if os.path.isfile(under(name, root)):
+            try:
                 found[name] = read_text(name, root) or ""
+            except OSError:  # What others than root decide is not known.
+                found[name] = mark("", "", doubts={0})
     return found
 
 

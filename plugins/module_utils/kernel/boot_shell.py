@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from .glob_pattern import expand_braces
 
 _SELF = r"(?:\$\{?0\}?|\$\{?BASH_SOURCE(?:\[0\])?\}?)"
 _REAL = rf"\$\([ \t]*(?:readlink|realpath)[ \t]+(?:-\w+[ \t]+)*[\"']?{_SELF}[\"']?[ \t]*\)"
@@ -19,27 +22,44 @@ _STATED = (
 )
 _QUOTED_FOLDER = r"[\"'](/[\w./+@-]*)[\"'](?=/)"
 _MOST_NAMES = 100
+_SIGNS = ("=/", '="/', "='/", "dirname", "%/*}")  # Most scripts have none.
 _NESTED = 3  # Variables that stand on others.
 _BEFORE_COMMAND = (
     r"\S*=\S*|[-@:+!|]+|-\S+|@\w+|[\d*][\d*,/-]*|root|sudo|exec|nohup|nice|ionice|setsid|time"
     r"|timeout|env|command|eval|\.|source|if|then|else|elif|while|until|do|up|post-up|pre-up"
     r"|install|run-parts|(?:\S*/)?(?:(?:ba|da|k|z)?sh|python[\d.]*|perl|ruby)"
 )
+_LONGEST = 4096  # Characters of a line that is taken apart.
+_TELLS = (
+    r"(?:\S*/)?(?:echo|printf|logger|wall|true|false|test|[ef]?grep|zgrep|cat|head|tail|wc|cut|ls|stat"
+    r"|diff|cmp|sort|uniq|tee|chmod|chown|rm|touch|mkdir|alias|unset|sed\s+-n\w*(?!.*\s-i))(?=\s|$)"
+    r"|(?::|\[\[?)\s"
+)
+"""What sets no sysctl, and runs nothing that it is given, unless it writes to a file that does."""
+_KEYWORDS = re.compile(
+    r"(?:if|then|else|elif|while|until|do|!|\{|sudo|time|\w+=[^\s\"'$`]*"
+    r"|@reboot|root)\s+|Exec\w+\s*=\s*[-@:+!|]*"
+)
+_INTO = re.compile(r"(?<![<>])>{1,2}(?:[|]|(?=&))?\s*(?P<to>[^\s;&|<>()]+|&\d)")
+_ELSEWHERE = re.compile(r"&\d|[\"']?/(?!proc/|sys/|etc/sysctl|(?:usr/)?lib/sysctl)[\w./+@-]+[\"']?")
+_NO_SHELL = re.compile(r"\s*Exec\w+\s*=[-@:+!]*(?:\S*/)?(?:echo|printf|cat|true|test|grep)\s")
+_GIVES = re.compile(
+    r"(?:^|[\s;&|])(?:[)}]|done|fi|esac)\s*(?:\|(?!\|)|>(?!\s*/dev/|&))|\)\s*\|(?!\|)"
+    r"|^[^\"']*[\"']\s*(?:\|(?!\|)|>(?!\s*/dev/|&))|\beval\b|\bsh\s+-c\b"
+)
+"""The end of a group, or of a text over lines, of which another command is given what it says."""
+_READ = re.compile(
+    r"\$\(\s*(?:cat|date|hostname|id|nproc|uname|(?:\S*/)?sysctl(?:\s+-[aebinNq]+)*(?=\s+[\w./$]))\b"
+    r"(?:[^()`;|&<>=]|2>/dev/null)*\)"
+)
+_HEREDOC = re.compile(r"(?<!<)<<-?\s*[\"'\\]?(\w+)")
 _PREFIX = r"^\s*Exec\w+\s*=\s*[-@:+!|]*|^.*\bRUN(?:\{\w+\})?\s*\+?=+"
 
 
 def find_comment(line: str) -> int:
     """Return where the comment behind a command starts, or the end of the line."""
-    quote = ""
-    skips = False
-    for at, char in enumerate(line if "#" in line else ""):
-        if skips or (char == "\\" and quote != "'"):
-            skips = not skips
-        elif quote:
-            quote = "" if char == quote else quote
-        elif char in "\"'":
-            quote = char
-        elif char == "#" and (at == 0 or line[at - 1] in " \t;&|()"):
+    for at, char, quote in _walk(line) if "#" in line else ():
+        if char == "#" and not quote and (at == 0 or line[at - 1] in " \t;&|()"):
             # Of a text that is quoted over lines, the end is not known.
             return len(line) if line.count('"', at) % 2 else at
     return len(line)
@@ -47,7 +67,7 @@ def find_comment(line: str) -> int:
 
 def put_folders(path: str, text: str) -> str:
     """Return a script with plain folders in the place of its own and of variables that hold one."""
-    if "$" not in text and "`" not in text:
+    if not any(sign in text for sign in _SIGNS):
         return text
     folder = path.rpartition("/")[0]
     text = re.sub(_OWN_FOLDER, lambda _found: folder, text)
@@ -67,3 +87,123 @@ def is_command(before: str) -> bool:
     words = re.sub(_PREFIX, " ", before.replace('"', " ").replace("'", " "))
     words = re.split(r"[;&|(){}`]", words)[-1]
     return all(re.fullmatch(_BEFORE_COMMAND, word) for word in words.split())
+
+
+def list_bare(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, str]]:
+    """Yield lines with their numbers and what is left of them without comments and mere talk.
+
+    What a command prints, searches or compares sets nothing, nor does a text that it is given. Each
+    part keeps its place.
+    """
+    rows = list(lines)
+    if any(_GIVES.search(line) for _number, line in rows):
+        yield from ((number, line, line[: find_comment(line)]) for number, line in rows)
+        return
+    end = quote = ""
+    for at, (number, line) in enumerate(rows):
+        if end:
+            yield number, line, ""
+            end = "" if line.strip() == end else end
+            continue
+        said = line.find(quote) + 1 if quote else 0
+        if quote and not said:
+            yield number, line, ""
+            continue
+        whole = " " * said + line[said:]
+        whole = whole[: find_comment(whole)]
+        bare = _leave_out_talk(whole)
+        yield number, line, bare
+        rest = [later for _number, later in rows[at + 1 :]] if bare != whole else []
+        end, quote = _find_text(whole, bare, rest)
+
+
+def _find_text(line: str, bare: str, rest: Sequence[str]) -> tuple[str, str]:
+    """Return what ends a text that mere talk is given over lines: a word, or a quote."""
+    given = _HEREDOC.search(line)
+    is_left = _HEREDOC.search(bare) is not None
+    end = given[1] if given and not is_left else ""
+    quote = _find_open_quote(line)
+    is_said = quote and not bare[line.rfind(quote) :].strip()
+    return (
+        end if any(one.strip() == end for one in rest) else "",
+        quote if is_said and any(quote in one for one in rest) else "",
+    )
+
+
+def _leave_out_talk(line: str) -> str:
+    if len(line) > _LONGEST:
+        return line
+    if _NO_SHELL.match(line):
+        return ""  # A redirection is a word like others there.
+    talks = False
+    for start, end in reversed(_find_commands(line)):
+        talks = (talks or not _goes_on(line, end)) and _is_talk(line[start:end])
+        if talks:
+            line = line[:start] + " " * (end - start) + line[end:]
+    return line
+
+
+def _goes_on(line: str, at: int) -> bool:
+    """Tell whether another command, or line, is given what the one before a place says."""
+    rest = line[at:]
+    return (rest[:1] == "|" and rest[:2] != "||") or (not rest and line.endswith("\\"))
+
+
+def _is_talk(command: str) -> bool:
+    """Tell whether a command only prints, or reads: what it runs for that is not known."""
+    stem = command.lstrip()
+    while True:
+        keyword = _KEYWORDS.match(stem)
+        if not keyword:
+            break
+        stem = stem[keyword.end() :]
+    program, _blank, rest = stem.partition(" ")
+    runs_more = "`" in stem or "<(" in stem or "$(" in _READ.sub("", stem)
+    if runs_more or not re.match(_TELLS, stem):
+        return False
+    targets = [found["to"] for found in _INTO.finditer(_leave_out_quoted(stem))]
+    if program.endswith("tee"):
+        targets += [one for one in rest.split("<")[0].split(">")[0].split() if one[:1] != "-"]
+    return all(_ELSEWHERE.fullmatch(one) for one in targets)
+
+
+def _leave_out_quoted(text: str) -> str:
+    """Return a text with nothing in its quotes that a redirection starts with."""
+    return re.sub(r"\"[^\"]*\"|'[^']*'", lambda one: re.sub("[<>]", "_", one[0]), text)
+
+
+def _find_commands(line: str) -> list[tuple[int, int]]:
+    """Return where the commands of a line start and end, as far as no quotes surround them."""
+    found, start = [], 0
+    for at, char, quote in _walk(line):
+        is_end = char in ";|()`" or (char == "&" and ">" not in line[max(at - 1, 0) : at + 2])
+        if is_end and not quote:
+            found.append((start, at))
+            start = at + 1
+    return [*found, (start, len(line))]
+
+
+def _find_open_quote(line: str) -> str:
+    """Return the quote in which a line ends, or nothing."""
+    return next((quote for _at, _char, quote in _walk(f"{line} ") if _at == len(line)), "")
+
+
+def _walk(line: str) -> Iterator[tuple[int, str, str]]:
+    """Yield the characters of a line that no backslash stands before, and the quote around each."""
+    quote, skips = "", False
+    for at, char in enumerate(line):
+        if skips or (char == "\\" and quote != "'"):
+            skips = not skips
+            continue
+        yield at, char, quote
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+
+
+def put_braces(line: str) -> str:
+    """Return a line with what bash makes of the braces in it, where it has some."""
+    if "{" not in line or "," not in line or len(line) > _LONGEST:
+        return line
+    return " ".join(one for word in line.split() for one in expand_braces(word))

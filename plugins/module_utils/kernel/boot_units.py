@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from ..core.values import NamedTuple
 
-_SETTING = r"([A-Za-z]\w*)[ \t]*=[ \t]*(.*)"
-_SECTION = r"\[([^\]]*)\]"
+_SETTING = re.compile(r"[A-Za-z]\w*[ \t]*=.*")
 _WITH_COMMANDS = ("Service", "Socket")
 _AT_START = ("ExecCondition", "ExecStartPre", "ExecStart", "ExecStartPost")
 _AT_STOP = ("ExecStop", "ExecStopPost")
@@ -62,7 +62,13 @@ def is_doubtful(text: str, number: int = 0) -> bool:
 
 def parse_unit(path: str, text: str) -> Iterator[Setting]:
     """Yield what a unit or a drop-in sets, as systemd.syntax(7) has it."""
+    return (Setting(path, *one) for one in _parse(str(text)))
+
+
+@lru_cache(maxsize=16)
+def _parse(text: str) -> list[tuple[int, int, str, str, str]]:
     section, held, first = "", "", 0
+    found = []
     for number, raw in enumerate(f"{text}\n".split("\n"), 1):
         line = raw.strip()
         if line.startswith(("#", ";")):
@@ -72,11 +78,13 @@ def parse_unit(path: str, text: str) -> Iterator[Setting]:
             held += f"{line[:-1]} "
             continue
         whole, held = (held + line).strip(), ""
-        named, found = re.fullmatch(_SECTION, whole), re.fullmatch(_SETTING, whole)
-        section = named[1] if named else section
-        if found:
-            yield Setting(path, first, number, section, found[1], found[2].strip())
+        if whole.startswith("[") and whole.endswith("]"):
+            section = whole[1:-1]
+        elif _SETTING.fullmatch(whole):
+            name, value = whole.split("=", 1)
+            found.append((first, number, section, name.strip(), value.strip()))
         first = 0
+    return found
 
 
 def merge(settings: Iterable[Setting], name: str) -> list[Setting]:

@@ -10,6 +10,7 @@ import pytest
 from mlhost_limits.kernel import boot_scripts
 from mlhost_limits.kernel.boot_calls import find_called, find_loaded
 from mlhost_limits.kernel.boot_scripts import find_script_writes
+from mlhost_limits.kernel.boot_units import mark
 
 KEY = "vm.max_map_count"
 FILE = "/proc/sys/vm/max_map_count"
@@ -79,6 +80,51 @@ CRONTAB = "/var/spool/cron/crontabs/root"
         (RC, "echo 5 | tee /proc/sys/vm/$k", [""]),
         (RC, "echo 5 > /proc/sys/net/$k", []),
         (RC, "cat /proc/sys/vm/$k > /dev/null", []),
+        # What bash makes of a line, and where a script has gone.
+        (RC, "sysctl -w vm.{max_map_count,swappiness}=7", [""]),
+        (RC, "sysctl -w vm.max_{map_count,x}=7", [""]),
+        (RC, "sysctl -w vm.{overcommit_memory,swappiness}=7", []),
+        (RC, "echo 7 | tee /proc/sys/vm/{swappiness,max_map_count}", [""]),
+        (RC, "pushd /proc/sys/vm; echo 7 > max_map_count", [""]),
+        (RC, "cd /proc/sys && echo 7 > vm/max_map_count", [""]),
+        (RC, "cd /proc/; echo 7 > sys/vm/max_map_count", [""]),
+        (RC, "cd /proc/sys; cd vm; echo 7 > max_map_count", [""]),
+        (RC, "cd /proc/sys/net && echo 7 > max_map_count", []),
+        # What a line is given, or makes itself, and has read.
+        (RC, f"echo {KEY}=7 > /run/x; sysctl -p /run/x", [""]),
+        (RC, "echo vm.swappiness=7 > /run/x; sysctl -p /run/x", []),
+        (RC, f"echo {KEY}=7 | sysctl -p -", [""]),
+        (RC, "echo vm.swappiness=7 | sysctl -p -", []),
+        (RC, "curl -s http://x/y | sysctl -p /dev/stdin", [""]),
+        (RC, "cp /opt/x /run/x && sysctl -p /run/x", [""]),
+        (RC, "cp /opt/x /etc/sysctl.d/x.conf; sysctl --system", [""]),
+        (RC, "ln -s /opt/x /etc/sysctl.d/x.conf; systemctl restart systemd-sysctl", [""]),
+        (RC, f"echo 'sysctl -w {KEY}=7' > /run/x; sh /run/x", [""]),
+        (RC, f"echo 'sysctl -w {KEY}=7' | sh", ["7"]),
+        (RC, f"(date; echo '@reboot sysctl -w {KEY}=7') | crontab -", ["7"]),
+        (RC, f"eval $(echo sysctl -w {KEY}=7)", [""]),
+        # Comments, and what only prints, searches or compares.
+        (RC, f"true # sysctl -w {KEY}=7", []),
+        (RC, f"sysctl -w vm.swappiness=1  # not {KEY}=7, it's enough", []),
+        (RC, f"test $# -eq 0 && echo 'a # b' && sysctl -w {KEY}=7", ["7"]),
+        (RC, f"sysctl {KEY} | grep '^vm'", []),
+        (RC, f"sysctl -a 2>/dev/null | grep {KEY} >> /var/log/x", []),
+        (RC, f"grep '^{KEY}' /etc/sysctl.conf", []),
+        (RC, f"if ! grep -q '^{KEY}' /etc/sysctl.conf; then echo '{KEY} is missing'; fi", []),
+        (RC, f"grep -q '^{KEY}' /etc/x || sysctl -w {KEY}=7", ["7"]),
+        (RC, f"grep {KEY} /opt/x | xargs sysctl -w", [""]),
+        (RC, f"sed -n 's/^{KEY}=//p' /etc/sysctl.conf", []),
+        (RC, f"sed -i 's/{KEY}=.*/{KEY}=7/' /etc/sysctl.conf", [""]),
+        (RC, f'echo "run sysctl -w {KEY}=7"', []),
+        (RC, f'echo "$(sysctl -w {KEY}=7)"', [""]),
+        (RC, f'echo "{KEY}=$(sysctl -n {KEY})" >> /var/log/x', []),
+        (RC, f'logger -t x "{KEY} is $(cat {FILE})"', []),
+        (RC, f"echo '{KEY}=7' >> /etc/sysctl.conf", [""]),
+        (RC, f"cp {FILE} /var/log/x", []),
+        (RC, f"cp /opt/x {FILE}", [""]),
+        (RC, f"[ -w {FILE} ] && echo 7 > {FILE}", ["7"]),
+        (UNIT, f"ExecStart=/bin/echo 7 > {FILE}", []),
+        (UNIT, f'ExecStart=/bin/sh -c "echo 7 > {FILE}"', ["7"]),
         (UDEV, f'ACTION=="add", RUN+="/sbin/sysctl -w {KEY}=7"', ["7"]),
         (UDEV, 'SYSCTL{vm/max_map_count}="7"', ["7"]),
         (UDEV, f'SYSCTL{{{KEY}}}=="7", RUN+="/bin/true"', [""]),
@@ -91,6 +137,13 @@ CRONTAB = "/var/spool/cron/crontabs/root"
         (f"{UNIT}.d/x.conf", f"ExecStart=/sbin/sysctl -w {KEY}=7", ["7"]),
         (TMPFILES, f"w {FILE} - - - - 7", ["7"]),
         (TMPFILES, f"w+! {FILE} - - - - %b", [""]),
+        (TMPFILES, "w /proc/sys/vm/max_map_coun* - - - - 7", ["7"]),
+        (TMPFILES, "w+! /proc/sys/*/max_map_[bc]ount - - - - 7", ["7"]),
+        (TMPFILES, "w /proc/sys/vm/{swappiness,max_map_count} - - - - 7", ["7"]),
+        (TMPFILES, "w /proc/sys/*/map_* - - - - 7", []),
+        (TMPFILES, f"f+ {FILE} - - - - 7", [""]),
+        (TMPFILES, f"z {FILE} 0644 - - - 7", []),
+        (TMPFILES, f"# w {FILE} - - - - 7", []),
         (TMPFILES, "w /proc/sys/vm/swappiness - - - - 7", []),
         ("/etc/modprobe.d/x.conf", f"install x /sbin/modprobe -i x; sysctl -w {KEY}=7", ["7"]),
         ("/etc/network/interfaces", f"  up sysctl -w {KEY}=7", ["7"]),
@@ -108,6 +161,35 @@ def test_lines_that_set_a_key(path: str, line: str, expected: list[str]) -> None
         assert write.at.line == (3 if "\n" in line else 2)
         if write.at.value:
             assert f"{write.before}{write.at.value}{write.after}" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"cat > /run/x <<EOF\n{KEY}=7\nEOF\nsysctl -p /run/x", [(4, "")]),
+        (f"sysctl -p - <<EOF\n{KEY}=7\nEOF", [(1, ""), (2, "")]),
+        (f"sh <<EOF\nsysctl -w {KEY}=7\nEOF", [(2, "7")]),
+        (f"cat <<EOF\nsysctl -w {KEY}=7\nEOF\nsysctl -w {KEY}=8", [(4, "8")]),
+        (f"cat > /etc/motd <<-'EOF'\nsysctl -w {KEY}=7\n\tEOF\ntrue", []),
+        (f"cat <<'END OF'\na\nEND OF\nsysctl -w {KEY}=8", [(4, "8")]),
+        (f"cat <<EOF | sh\nsysctl -w {KEY}=7\nEOF", [(2, "7")]),
+        (f"echo 'usage:\n sysctl -w {KEY}=7\n'; sysctl -w {KEY}=8", [(3, "8")]),
+        (f"echo 'sysctl -w {KEY}=7\n' | sh", [(1, "7")]),
+        (f"{{\necho 'sysctl -w {KEY}=7'\n}} | sh", [(2, "7")]),
+        (f"echo 'sysctl -w {KEY}=7' \\\n | sh", [(1, "7")]),
+        (f"LOG=/var/log/x\necho '{KEY} set' >> $LOG", []),
+        ("S=/proc/sys/vm\necho 7 > $S/max_map_count", [(2, "")]),
+        ("#!/usr/bin/python3\np = Path('/proc/sys')\n(p / 'vm' / 'max_map_count').write_text('7')", [(3, "")]),
+    ],
+)  # fmt: skip
+def test_what_goes_over_lines(text: str, expected: list[tuple[int, str]]) -> None:
+    writes = find_script_writes(KEY, {RC: text})
+    assert [(write.at.line, write.at.value) for write in writes] == expected
+
+
+def test_a_file_that_root_may_not_open_may_be_read_with_anything() -> None:
+    texts = {RC: "sysctl -p /home/u/x", "/home/u/x": mark("", "", doubts={0})}
+    assert [(one.at.path, one.loads) for one in find_script_writes(KEY, texts)] == [(RC, False)]
 
 
 def test_what_a_very_long_line_sets_is_not_known() -> None:

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Tell what a line has sysctl(8) read: the files of every boot, or what its script makes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from .boot_calls import CALL, LOADS, list_loaded
+from .boot_units import is_doubtful
+from .sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES
+
+FILES, GIVEN, OTHERS = "files", "given", "others"
+"""The files that a boot reads; a text of the script itself; what only its source tells."""
+
+_STDIN = r"\s(?:-[a-eg-oq-z]*[pf]|--load[= ])\s*[\"']?(?:-(?![\w-])|/dev/stdin|<\()"
+_SAYS = r"\b(?:echo|printf)\b|<<"
+_MADE = r"(?:>|\btee\b(?:[ \t]+-a)?)[ \t]*[\"']?(/(?!dev/|proc/)[\w./+@-]+)"
+_MOST_MADE = 50
+_COPIES = r"\b(?:cp|mv|ln|install|rsync|tar|curl|wget)\b[^\n;&|]*/etc/sysctl(?:\.d|\.conf)"
+_RESTARTS = r"\bsystemctl\b[^;&|]*start\b[^;&|]*\bsystemd-sysctl\b"
+
+
+def find_made(text: str) -> list[str]:
+    """Return the files that a script writes to."""
+    return list(dict.fromkeys(re.findall(_MADE, text)))[:_MOST_MADE]
+
+
+def judge_loads(line: str, text: str, texts: Mapping[str, str]) -> str:
+    """Return what a line of a script has read that is not among these texts, or nothing."""
+    copies = "/etc/sysctl" in text and re.search(_COPIES, text) is not None
+    if copies and re.search(_RESTARTS, line):
+        return OTHERS
+    for call in re.findall(CALL, line):
+        found = _judge_call(call, line, text, texts) if re.search(LOADS, call) else ""
+        if found:
+            return OTHERS if copies and found == FILES else found
+    return ""
+
+
+def _judge_call(call: str, line: str, text: str, texts: Mapping[str, str]) -> str:
+    if re.search(_STDIN, call):
+        return GIVEN if "|" not in line or re.search(_SAYS, text) else OTHERS
+    named = list_loaded(call)
+    others = [name for name in named if name not in texts]
+    if any(is_doubtful(texts[name]) for name in named if name in texts):
+        return OTHERS
+    made = [name for name in others if not _is_read_at_boot(name) and text.count(name) > 1]
+    if made:
+        return GIVEN if all(_is_said(name, text) for name in made) else OTHERS
+    return FILES if others or not named else ""
+
+
+def _is_read_at_boot(path: str) -> bool:
+    return path == SYSCTL_CONF or path.rpartition("/")[0] in SYSCTL_DIRECTORIES
+
+
+def _is_said(name: str, text: str) -> bool:
+    """Tell whether a script itself has all that it writes to a file."""
+    lines = [line for line in text.split("\n") if name in line]
+    writes = [line for line in lines if not re.search(rf"{LOADS}[^;&|]*{re.escape(name)}", line)]
+    return all(re.search(_SAYS, line) for line in writes or lines)
