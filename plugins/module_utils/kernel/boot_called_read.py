@@ -7,19 +7,22 @@ import os
 import stat
 from collections import deque
 from collections.abc import Iterable
+from contextlib import suppress
 
 from ..host.door import open_file
 from ..host.files import list_folder, read_text, under
 from .boot_calls import (
     find_called,
     find_calls,
+    find_globs,
     find_parts,
     find_words,
     is_interpreted,
-    list_running,
+    judge_call,
 )
 from .boot_shell import put_folders
-from .boot_units import Script, is_doubtful, mark
+from .boot_units import Script, mark
+from .glob_pattern import matches_path
 
 _LOCAL_COMMANDS = ("/usr/local/sbin", "/usr/local/bin")
 """Where systemd, and the shells that it starts, look for a command first."""
@@ -27,6 +30,7 @@ _FOLDERS_WITHOUT_COMMANDS = ("/usr/lib/", "/etc/pam.d/", "/etc/tmpfiles.d/")
 _LARGEST = 2**20
 _DEEPEST = 8  # Scripts that scripts call.
 _HEAD = 512
+_MOST_OF_FOLDER = 100
 
 
 class Called:
@@ -57,9 +61,10 @@ class Called:
                 called = self._read(name, words)
                 if called is None:
                     unread.append(name)
-                elif called and name not in found:
-                    doubts = {0} if _is_unsure(caller, words, name) else ()
-                    found[name] = mark(called, "", doubts)
+                    continue
+                runs = judge_call(caller, script, name) if called and name not in found else False
+                if runs is not False:
+                    found[name] = mark(called, "", () if runs else {0})
                     waiting.append((name, found[name], depth + 1))
             lines = found[caller].count("\n") + 1
             numbers = find_calls(caller, words, unread)
@@ -99,17 +104,14 @@ class Called:
                     names += [f"{one}/{name}" for name in list_folder(one, self._root)]
                 except OSError:
                     self._texts[one] = None
+        for pattern in find_globs(text):
+            folder = pattern.rpartition("/")[0]
+            with suppress(OSError):
+                paths = (f"{folder}/{name}" for name in list_folder(folder, self._root))
+                names += [one for one in paths if matches_path(pattern, one)][:_MOST_OF_FOLDER]
         if self._local and not path.startswith(_FOLDERS_WITHOUT_COMMANDS):
             names += [self._local[one] for one in find_words(path, text) & self._local.keys()]
         return names
-
-
-def _is_unsure(path: str, text: Script, name: str) -> bool:
-    """Tell whether only lines that may not run call a file."""
-    last = name.rpartition("/")[2]
-    lines = list_running(path, text) if text.doubts else ()
-    numbers = [number for number, line in lines if last in line]
-    return bool(text.doubts) and all(is_doubtful(text, number) for number in numbers or [0])
 
 
 def _read_short(path: str, root: str) -> tuple[str, bool] | None:

@@ -7,8 +7,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 
-from .boot_shell import find_comment, is_command
-from .boot_units import list_commands
+from .boot_shell import find_comment, is_command, list_bare, put_folders
+from .boot_units import is_doubtful, is_settled, list_commands
+from .glob_pattern import matches_path
 
 CALL = r"(?:\bsystemd-)?\bsysctl\b[^#;&|]*"
 LOADS = r"\s(?:-[a-eg-oq-z]*[pf]|--load|--system)\b"
@@ -16,7 +17,7 @@ LOADS = r"\s(?:-[a-eg-oq-z]*[pf]|--load|--system)\b"
 # What is seldom asked for is compiled when it is.
 _FILE_NAMES = r"((?:[\"']?/[\w./-]+[\"']?\s*)+)"
 _LOADED = (
-    rf"\s(?:-[a-eg-oq-z]*[pf]\s*|--load[= ]){_FILE_NAMES}",
+    rf"(?<=\s)(?:-[a-eg-oq-z]*[pf]\s*|--load[= ]){_FILE_NAMES}",
     rf"systemd-sysctl\s+(?:-\S+\s+){{0,9}}{_FILE_NAMES}",
 )
 _FEW, _MOST_NAMES = 20, 200  # Of folders and instances; of files that a text runs from there.
@@ -36,6 +37,14 @@ _INTERPRETER = (
 _GIVEN = rf"{_INTERPRETER}[\"']?(?:\./)?([\w./+@-]+)"
 _ENTERED = re.compile(r"(?:\bcd\s+|\bWorkingDirectory\s*=\s*)[\"']?(/[\w./-]+)")
 _RELATIVE = rf"(?:(?<![\w/.-])\./|{_INTERPRETER}[\"']?)(\w[\w./-]*)"
+_GLOB = r"(.*?)(?<![\w.+@*-])(/[\w./+@-]*/[\w.+@*-]*\*[\w.+@*-]*)"
+_MOVES = (
+    r"\s*(?:sudo\s+)?(?:\S*/)?(?:cp|mv|ln|install|tar|rsync|dos2unix|chattr|shellcheck)\s[^;&|]*$"
+)
+_ASKS = (
+    r"\bsystemctl\s+(?:-\S+\s+)*(?:(?:re)?start|enable\s+--now)\s+([^;&|>]*)"
+    r"|\bservice\s+([\w.@-]+)\s+(?:re)?start\b"
+)
 _PARTS = r"\brun-parts\b[^\n;&|]{0,99}[ \t](/[\w./-]+)"
 _WORD = r"(?<![\w./-])\w[\w.-]*"
 # A job's time, and then a user; what is set at the top of a crontab has no such field.
@@ -57,6 +66,16 @@ def list_running(path: str, text: str) -> Iterator[tuple[int, str]]:
             return
         if not line.lstrip().startswith("#") and not (is_of_others and is_of_others(line)):
             yield number, line
+
+
+@lru_cache(maxsize=64)
+def list_lines(path: str, text: str, _is_settled: bool) -> list[tuple[int, str, str]]:
+    """Return the lines that root has carried out, with their numbers and what counts of them."""
+    if is_unit(path):
+        return list(list_bare(list_running(path, text)))
+    own, put = text.split("\n"), put_folders(path, text).split("\n")
+    running = [(number, put[number - 1]) for number, _line in list_running(path, text)]
+    return [(number, own[number - 1], bare) for number, _line, bare in list_bare(running)]
 
 
 def _find_end(text: str) -> int:
@@ -122,6 +141,43 @@ def find_calls(path: str, text: str, names: Collection[str]) -> list[int]:
     ]
 
 
+def judge_call(path: str, text: str, name: str) -> bool | None:
+    """Tell whether a script surely runs a file that it names; ``None`` where it may."""
+    last, folder = name.rpartition("/")[2], name.rpartition("/")[0]
+    found = list_lines(path, text, is_settled(text))
+    lines = [(number, bare) for number, _line, bare in found]
+    if any(_runs(bare, name) and not is_doubtful(text, number) for number, bare in lines):
+        return True
+    if any(find_parts(bare) & {folder} for _number, bare in lines):
+        return None if is_doubtful(text) else True
+    escaped = last.replace(" ", "\\ ")
+    named = [bare for _number, bare in lines if last in bare or escaped in bare]
+    if any(not re.match(_MOVES, bare) for bare in named) or (is_unit(path) and not named):
+        return None
+    globs = (one for _number, bare in lines for one in re.finditer(_GLOB, bare))
+    return None if any(matches_path(one[2], name) for one in globs if _gives(one[1])) else False
+
+
+def _gives(before: str) -> bool:
+    """Tell whether what is left of a pattern runs, or goes through, the files that match it."""
+    return re.search(r"\bfor\s+\w+\s+in\s", before) is not None or is_command(before)
+
+
+def find_globs(text: str) -> set[str]:
+    """Return the patterns of files that a script goes through, to run them."""
+    lines = text.split("\n") if "/*" in text or "*." in text else ()
+    found = (re.match(_GLOB, line) for line in lines)
+    return {one[2] for one in found if one and _gives(one[1])}
+
+
+def find_asked(path: str, text: str) -> set[str]:
+    """Return the units that a script has started."""
+    lines = list_running(path, text) if "systemctl" in text or "service" in text else ()
+    found = (re.findall(_ASKS, line[: find_comment(line)]) for _number, line in lines)
+    names = {name for one in found for names in one for name in " ".join(names).split()}
+    return {name if "." in name else f"{name}.service" for name in names if name[:1] != "-"}
+
+
 def _runs(line: str, name: str) -> bool:
     """Tell whether a line runs a file: one that lies where it goes to is named without a folder."""
     escaped = line.replace("\\x20", " ").replace("\\ ", " ")
@@ -170,7 +226,8 @@ def find_loaded(path: str, text: str) -> list[str]:
     """Return the files that a script has sysctl(8) read, as far as their names are plain."""
     if path == _FIREWALL:
         return re.findall(_LOADED_BY_FIREWALL, text)
-    may_load = re.search(LOADS, text) or "systemd-sysctl" in text
+    may_load = "sysctl" in text and (re.search(LOADS, text) or "systemd-sysctl" in text)
+    text = put_folders(path, text) if may_load and not is_unit(path) else text
     lines = (line for _number, line in (list_running(path, text) if may_load else ()))
     return [name for line in lines for call in re.findall(CALL, line) for name in list_loaded(call)]
 

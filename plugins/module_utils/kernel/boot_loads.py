@@ -28,6 +28,8 @@ def find_made(text: str) -> list[str]:
 
 def judge_loads(line: str, text: str, texts: Mapping[str, str]) -> str:
     """Return what a line of a script has read that is not among these texts, or nothing."""
+    if "sysctl" not in line:
+        return ""
     copies = "/etc/sysctl" in text and re.search(_COPIES, text) is not None
     if copies and re.search(_RESTARTS, line):
         return OTHERS
@@ -40,6 +42,8 @@ def judge_loads(line: str, text: str, texts: Mapping[str, str]) -> str:
 
 def _judge_call(call: str, line: str, text: str, texts: Mapping[str, str]) -> str:
     if re.search(_STDIN, call):
+        if re.search(r"(?<!<)<\s*[^<(\s]", call):
+            return OTHERS
         return GIVEN if "|" not in line or re.search(_SAYS, text) else OTHERS
     named = list_loaded(call)
     others = [name for name in named if name not in texts]

@@ -11,10 +11,10 @@ from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from ..core.values import Declaration, NamedTuple
-from .boot_calls import CALL, LOADS, find_calls, find_loaded, is_unit, list_running
+from .boot_calls import CALL, LOADS, find_calls, find_loaded, list_lines
 from .boot_loads import FILES, GIVEN, OTHERS, find_made, judge_loads
-from .boot_shell import list_bare, put_braces, put_folders
-from .boot_units import Script, is_doubtful
+from .boot_shell import put_braces
+from .boot_units import Script, is_doubtful, is_settled
 from .glob_pattern import expand_braces, matches_path
 from .sysctl_conf import parse_sysctl_conf, parse_sysctl_number
 
@@ -89,7 +89,7 @@ def _find_in_script(
         return
     tails = _find_tails(key, text) if names_it else ()
     made = find_calls(path, text, find_made(text)) if names_it else ()
-    for number, line, bare in _list_lines(path, text):
+    for number, line, bare in list_lines(path, text, is_settled(text)):
         writes = list(_find_writes(bare, key, tails)) if names_it else []
         is_sure = not path.startswith(_ONCE) and not is_doubtful(text, number)
         for found in writes:
@@ -117,17 +117,6 @@ def _find_in_tmpfiles(key: str, path: str, text: str) -> Iterator[ScriptWrite]:
             is_plain = words[0][0] == "w" and parse_sysctl_number(value) is not None
             at = Declaration(path, number, line, value if is_plain else "")
             yield ScriptWrite(at, line[: line.rindex(value)] if is_plain else "")
-
-
-def _list_lines(path: str, text: str) -> Iterator[tuple[int, str, str]]:
-    """Yield the lines that run, with their numbers and what counts of them."""
-    if is_unit(path):
-        yield from list_bare(list_running(path, text))
-        return
-    own, put = text.split("\n"), put_folders(path, text).split("\n")
-    running = [(number, put[number - 1]) for number, _line in list_running(path, text)]
-    for number, _line, bare in list_bare(running):
-        yield number, own[number - 1], bare
 
 
 def _find_tails(key: str, text: str) -> list[str]:

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 from ..host.files import list_folder, read_distribution, read_each, read_text, under
 from .boot_called_read import Called
-from .boot_calls import find_loaded, put_instances
+from .boot_calls import find_asked, find_loaded, put_instances
 from .boot_scripts import is_about_sysctls
 from .boot_units import is_doubtful, mark
 from .boot_units_read import (
+    OWN_UNITS,
     find_started,
     has_unit,
     is_masked,
@@ -73,15 +74,30 @@ def read_boot_scripts(
 
     :param of_packages: Whether the units that packages bring are read as well.
     """
+    started = find_started(root)
+    found, asked = _read_started(root, started, of_packages, is_wanted)
+    mine = (name for name in asked if name not in started and has_unit(name, root, OWN_UNITS))
+    more = dict.fromkeys(mine, False)
+    if more:
+        found, _asked = _read_started(root, {**started, **more}, of_packages, is_wanted)
+    return found
+
+
+def _read_started(
+    root: str, started: Mapping[str, bool], of_packages: bool, is_wanted: Callable[[str], bool]
+) -> tuple[dict[str, str], set[str]]:
+    """Return what those units and all else runs, by path, and the units that scripts start."""
     found: dict[str, str] = {}
-    started, called = find_started(root), Called(root)
+    asked: set[str] = set()
+    called = Called(root)
     listed = read_each(_list_scripts(root, started, of_packages), root, read_script)
     for path, text in settle_units(dict(listed), started, root).items():
         for name, one in called.read_all(path, text, put_instances(path, text, started)).items():
+            asked |= find_asked(name, one)
             is_new = name not in found or is_doubtful(found[name])
             if is_new and (is_wanted(one) or one.unread):
                 found.update({**_read_loaded(name, one, root), name: one})
-    return found
+    return found, asked
 
 
 def read_early_scripts(root: str = "/") -> dict[str, str]:

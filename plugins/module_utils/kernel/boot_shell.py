@@ -16,10 +16,9 @@ _ENTERED = (
     r"\$\([ \t]*cd[ \t]+(?:-P[ \t]+|--[ \t]+)?[\"']?(/[\w./+@-]*)[\"']?[^()\n]*?"
     r"\bpwd(?:[ \t]+-\w)?[ \t]*\)"
 )
-_STATED = (
-    r"(?m)(?:^|[;&])[ \t]*(?:(?:export|readonly|local|declare)[ \t]+(?:-\w+[ \t]+)?)?"
-    r"(\w+)=[\"']?(/[\w./+@-]*)[\"']?[ \t\r]*(?=$|[;&#])"
-)
+# It starts with the sign, for which Python looks faster than for the name before it.
+_STATED = re.compile(r"=[\"']?(/[\w./+@-]*)[\"']?[ \t\r]*(?=$|[;&#])", re.MULTILINE)
+_VARIABLE = r"(?:.*[;&])?[ \t]*(?:(?:export|readonly|local|declare)[ \t]+(?:-\w+[ \t]+)?)?(\w+)"
 _QUOTED_FOLDER = r"[\"'](/[\w./+@-]*)[\"'](?=/)"
 _MOST_NAMES = 100
 _SIGNS = ("=/", '="/', "='/", "dirname", "%/*}")  # Most scripts have none.
@@ -52,6 +51,11 @@ _READ = re.compile(
     r"\$\(\s*(?:cat|date|hostname|id|nproc|uname|(?:\S*/)?sysctl(?:\s+-[aebinNq]+)*(?=\s+[\w./$]))\b"
     r"(?:[^()`;|&<>=]|2>/dev/null)*\)"
 )
+_BY_OTHERS = re.compile(
+    r"(?:sudo\s+(?:-[A-Zbn]\s+)*(?:-u\s*|--user[= ])|runuser\s+(?:-[lu]?\s+)?|su\s+(?:-l?\s+)?)"
+    r"(?!root\b|-)[a-z_]\w*\s(?!.*\bsudo\b)"
+)
+"""A command that another user runs, who may set no sysctl."""
 _HEREDOC = re.compile(r"(?<!<)<<-?\s*[\"'\\]?(\w+)")
 _PREFIX = r"^\s*Exec\w+\s*=\s*[-@:+!|]*|^.*\bRUN(?:\{\w+\})?\s*\+?=+"
 
@@ -74,12 +78,23 @@ def put_folders(path: str, text: str) -> str:
     for _round in range(_NESTED):
         before = text
         text = re.sub(_ENTERED, lambda found: found[1], text)
-        for name, value in list(dict(re.findall(_STATED, text)).items())[:_MOST_NAMES]:
+        for name, value in _list_folders(text):
             text = re.sub(rf"\$(?:{name}(?!\w)|\{{{name}\}})", value.rstrip("/"), text)
         text = re.sub(_QUOTED_FOLDER, r"\1", text)
         if text == before:
             break
     return text
+
+
+def _list_folders(text: str) -> list[tuple[str, str]]:
+    """Return the variables that hold a plain path, and are used."""
+    found = {}
+    for stated in _STATED.finditer(text):
+        start = text.rfind("\n", 0, stated.start()) + 1
+        named = re.fullmatch(_VARIABLE, text[max(start, stated.start() - 200) : stated.start()])
+        if named and (f"${named[1]}" in text or f"${{{named[1]}}}" in text):
+            found[named[1]] = stated[1]
+    return list(found.items())[:_MOST_NAMES]
 
 
 def is_command(before: str) -> bool:
@@ -152,6 +167,8 @@ def _goes_on(line: str, at: int) -> bool:
 def _is_talk(command: str) -> bool:
     """Tell whether a command only prints, or reads: what it runs for that is not known."""
     stem = command.lstrip()
+    if _BY_OTHERS.match(stem):
+        return True
     while True:
         keyword = _KEYWORDS.match(stem)
         if not keyword:

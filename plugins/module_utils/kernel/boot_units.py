@@ -55,6 +55,11 @@ def mark(text: str, like: str, doubts: Iterable[int] = (), unread: Iterable[int]
     return script
 
 
+def is_settled(text: str) -> bool:
+    """Tell whether a unit holds as comments what does not run in it."""
+    return isinstance(text, Script) and text.settled
+
+
 def is_doubtful(text: str, number: int = 0) -> bool:
     """Tell whether a line of a text may not run at boot, or all of it."""
     return isinstance(text, Script) and not text.doubts.isdisjoint((0, number))
@@ -167,8 +172,7 @@ def _find_last(settings: Iterable[Setting], name: str) -> str:
 
 def list_commands(path: str, text: str, wanted: str = r"Exec\w+") -> Iterator[tuple[int, str]]:
     """Yield the lines of a unit that a boot runs, or other settings, with their numbers."""
-    is_settled = isinstance(text, Script) and text.settled
-    settled = text if is_settled else settle_unit({path: text})[path]
+    settled = text if is_settled(text) else settle_unit({path: text})[path]
     lines = settled.split("\n")
     for one in parse_unit(path, settled):
         if re.fullmatch(wanted, one.name) and one.section in _WITH_COMMANDS:

@@ -16,6 +16,7 @@ UNITS = "/etc/systemd/system"
 
 _MASK = "/dev/null"
 _LOCAL_UNITS = "/usr/local/lib/systemd/system"
+OWN_UNITS = (UNITS, _LOCAL_UNITS)
 _UNITS_OF_PACKAGES = "/usr/lib/systemd/system"
 _OF_PACKAGES = ("/usr/lib/", "/lib/")
 _STARTS = {

@@ -498,6 +498,44 @@ def test_what_runs_after_the_files_are_read(
 
 
 @pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("if [ -x /opt/x ]; then /opt/x; fi", "65530"),
+        ("nohup /opt/x > /var/log/x 2>&1 &", "65530"),
+        ("flock /run/x /opt/x", ""),
+        ("su - root -c /opt/x", ""),
+        *((line, None) for line in (
+            "chmod +x /opt/x", "cp /opt/x /usr/local/sbin/y", "ls -l /opt/x > /dev/null", "rm -f /opt/x",
+            "exit 0\n/opt/x", "su - u -c /opt/x", "sudo -u u /opt/x", "runuser -u u -- /opt/x",
+            f"sudo -u u {LOW}", f"su u -c '{LOW}'",
+        )),
+        # What goes through a folder may run it.
+        ('for one in /opt/*; do [ -x "$one" ] && "$one"; done', ""),
+        (". /opt/*", ""),
+        ("for one in /opt/*.sh; do . $one; done", None),
+        ("ls /opt/*", None),
+        # A unit that a script starts.
+        ("systemctl start y.service", ""),
+        ("systemctl --no-block restart y", ""),
+        ("systemctl stop y", None),
+        # Files that sysctl(8) is given.
+        ("sysctl -e -p /etc/sysctl.d/a.conf -p /opt/a.conf", "65530"),
+        ("sysctl -p $(dirname $0)/../opt/a.conf", "65530"),
+        ("A=/opt\nsysctl -p $A/a.conf", "65530"),
+        ("sysctl -p - < /opt/a.conf", ""),
+        ("cat /opt/a.conf | sysctl -p -", ""),
+    ],
+)  # fmt: skip
+def test_what_a_line_has_run_or_read(tree: Tree, line: str, value: str | None) -> None:
+    tree.write("etc/rc.local", f"#!/bin/bash\n{line}\n", 0o755)
+    tree.write("opt/x", SETS_LOW, 0o755)
+    tree.write("opt/a.conf", f"{KEY}=65530\n")
+    tree.write(f"{UNITS}/y.service", RUNS_LOW)
+    writes = find_script_writes(KEY, tree.look().scripts)
+    assert [one.at.value for one in writes if not one.loads] == ([] if value is None else [value])
+
+
+@pytest.mark.parametrize(
     ("path", "text", "line"),
     [
         ("etc/rc.local", "#!/bin/sh\n/home/u/x\n", 2),
