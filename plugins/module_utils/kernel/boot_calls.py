@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 
-from .boot_shell import find_comment, is_command, list_bare, put_folders
+from .boot_shell import Line, find_comment, is_command, list_bare, put_folders
 from .boot_units import is_doubtful, is_settled, list_commands
 from .glob_pattern import matches_path
 
@@ -37,7 +37,8 @@ _INTERPRETER = (
 _GIVEN = rf"{_INTERPRETER}[\"']?(?:\./)?([\w./+@-]+)"
 _ENTERED = re.compile(r"(?:\bcd\s+|\bWorkingDirectory\s*=\s*)[\"']?(/[\w./-]+)")
 _RELATIVE = rf"(?:(?<![\w/.-])\./|{_INTERPRETER}[\"']?)(\w[\w./-]*)"
-_GLOB = r"(.*?)(?<![\w.+@*-])(/[\w./+@-]*/[\w.+@*-]*\*[\w.+@*-]*)"
+_LONGEST = 4096  # Characters of a line in which patterns are looked for.
+_GLOB = r"(.*?)(?<![\w./+@*-])(/[\w./+@-]*/[\w.+@*-]*\*[\w.+@*-]*)"
 _MOVES = (
     r"\s*(?:sudo\s+)?(?:\S*/)?(?:cp|mv|ln|install|tar|rsync|dos2unix|chattr|shellcheck)\s[^;&|]*$"
 )
@@ -69,13 +70,13 @@ def list_running(path: str, text: str) -> Iterator[tuple[int, str]]:
 
 
 @lru_cache(maxsize=64)
-def list_lines(path: str, text: str, _is_settled: bool) -> list[tuple[int, str, str]]:
-    """Return the lines that root has carried out, with their numbers and what counts of them."""
+def list_lines(path: str, text: str, _is_settled: bool) -> list[Line]:
+    """Return the lines that root has carried out, with what counts of them."""
     if is_unit(path):
         return list(list_bare(list_running(path, text)))
     own, put = text.split("\n"), put_folders(path, text).split("\n")
     running = [(number, put[number - 1]) for number, _line in list_running(path, text)]
-    return [(number, own[number - 1], bare) for number, _line, bare in list_bare(running)]
+    return [one._replace(text=own[one.number - 1]) for one in list_bare(running)]
 
 
 def _find_end(text: str) -> int:
@@ -145,7 +146,7 @@ def judge_call(path: str, text: str, name: str) -> bool | None:
     """Tell whether a script surely runs a file that it names; ``None`` where it may."""
     last, folder = name.rpartition("/")[2], name.rpartition("/")[0]
     found = list_lines(path, text, is_settled(text))
-    lines = [(number, bare) for number, _line, bare in found]
+    lines = [(one.number, one.bare) for one in found]
     if any(_runs(bare, name) and not is_doubtful(text, number) for number, bare in lines):
         return True
     if any(find_parts(bare) & {folder} for _number, bare in lines):
@@ -154,7 +155,8 @@ def judge_call(path: str, text: str, name: str) -> bool | None:
     named = [bare for _number, bare in lines if last in bare or escaped in bare]
     if any(not re.match(_MOVES, bare) for bare in named) or (is_unit(path) and not named):
         return None
-    globs = (one for _number, bare in lines for one in re.finditer(_GLOB, bare))
+    some = (bare for _number, bare in lines if "*" in bare and len(bare) <= _LONGEST)
+    globs = (one for bare in some for one in re.finditer(_GLOB, bare))
     return None if any(matches_path(one[2], name) for one in globs if _gives(one[1])) else False
 
 
@@ -166,7 +168,7 @@ def _gives(before: str) -> bool:
 def find_globs(text: str) -> set[str]:
     """Return the patterns of files that a script goes through, to run them."""
     lines = text.split("\n") if "/*" in text or "*." in text else ()
-    found = (re.match(_GLOB, line) for line in lines)
+    found = (re.match(_GLOB, line) for line in lines if "*" in line and len(line) <= _LONGEST)
     return {one[2] for one in found if one and _gives(one[1])}
 
 

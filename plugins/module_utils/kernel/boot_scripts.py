@@ -24,6 +24,8 @@ _ONCE = "/etc/cloud/"  # What cloud-init may carry out at the first boot alone.
 _INTO = r"(?:>|\btee\b[^;&|]*?)\s*[\"']?"
 _INTO_VARIABLE = rf"{_INTO}/proc/sys/([\w./-]*)[$*?\[{{`]"
 _INTO_FOLDER = rf"{_INTO}\$\{{?\w+\}}?((?:/[\w.-]+)+)"
+_INTO_NAMED = rf"{_INTO}\$"
+_GLOB = r"/proc/sys/[\w./*?-]*[*?][\w./*?-]*"
 _SETS_VARIABLE = (
     r"\s(?:-\S*w|--write|-[a-eg-oq-z]*[pf]|--load[= ])\s*[\"']?[$`]"
     r"|\s[\"']?\$(?:\w+|\{\w+\})=|\bsystemd-sysctl\s(?:[^;&|]*\s)?[\"']?\$"
@@ -89,15 +91,15 @@ def _find_in_script(
         return
     tails = _find_tails(key, text) if names_it else ()
     made = find_calls(path, text, find_made(text)) if names_it else ()
-    for number, line, bare in list_lines(path, text, is_settled(text)):
+    for number, line, bare, runs in list_lines(path, text, is_settled(text)):
         writes = list(_find_writes(bare, key, tails)) if names_it else []
-        is_sure = not path.startswith(_ONCE) and not is_doubtful(text, number)
+        is_sure = runs and not path.startswith(_ONCE) and not is_doubtful(text, number)
         for found in writes:
             plain = parse_sysctl_number(found.value) is not None and is_sure
             plain = plain and f"{found.before}{found.value}{found.after}" in line
             at = Declaration(path, number, line, found.value if plain else "")
             yield ScriptWrite(at, found.before, found.after)
-        is_open = number in unread or number in made or _may_set(bare, key)
+        is_open = number in unread or number in made or _may_set(bare, key, text)
         loads = judge_loads(bare, text, texts)
         if not writes and (is_open or (loads == GIVEN and names_it) or loads == OTHERS):
             yield ScriptWrite(Declaration(path, number, line, ""))
@@ -133,7 +135,7 @@ def _find_tails(key: str, text: str) -> list[str]:
     return [*tails, parts[-1]] if tails and re.search(rf"{goes}\w", text) else tails
 
 
-def _may_set(line: str, key: str) -> bool:
+def _may_set(line: str, key: str, text: str) -> bool:
     """Tell whether a line sets what only the variables of its script tell, which may be a key."""
     if not _OPEN.search(line):
         return False
@@ -146,8 +148,10 @@ def _may_set(line: str, key: str) -> bool:
     calls = re.findall(CALL, line) if "sysctl" in line else []
     path = f"/proc/sys/{key.replace('.', '/')}"
     below = re.findall(_INTO_FOLDER, line) if "$" in line else []
+    globs = re.findall(_GLOB, line) if "for" in line and re.search(_INTO_NAMED, text) else []
     return (
         any(path.startswith(f"/proc/sys/{start}") for start in into)
+        or any(matches_path(one, path) for one in globs)
         or any(path.endswith(end) for end in below)
         or (bool(calls) and "xargs" in line)
         or any(re.search(_SETS_VARIABLE, call) for call in calls)

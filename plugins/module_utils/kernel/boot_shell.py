@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from ..core.values import NamedTuple
 from .glob_pattern import expand_braces
 
 _SELF = r"(?:\$\{?0\}?|\$\{?BASH_SOURCE(?:\[0\])?\}?)"
@@ -41,7 +42,15 @@ _KEYWORDS = re.compile(
 )
 _INTO = re.compile(r"(?<![<>])>{1,2}(?:[|]|(?=&))?\s*(?P<to>[^\s;&|<>()]+|&\d)")
 _ELSEWHERE = re.compile(r"&\d|[\"']?/(?!proc/|sys/|etc/sysctl|(?:usr/)?lib/sysctl)[\w./+@-]+[\"']?")
-_NO_SHELL = re.compile(r"\s*Exec\w+\s*=[-@:+!]*(?:\S*/)?(?:echo|printf|cat|true|test|grep)\s")
+_SAYS_PERHAPS = (
+    r"\s*(?!(?:a?sh|at|bash|batch|chroot|command|dash|echo|env|eval|exec|flock|ionice|ksh|nice|nohup"
+    r"|nsenter|perl|printf|python\d*|runuser|ssh|su|sudo|sysctl|timeout|trap|watch|xargs|zsh)\b)"
+    r"[a-z_]\w*\s+(?:-\S+\s+)*(?:\"[^\"]*\bsysctl\b|'[^']*\bsysctl\b)"
+)
+"""A function of the script, or a program, that may run what it is given, or print it."""
+_NO_SHELL = re.compile(
+    r"\s*Exec\w+\s*=[-@:+!]*(?:\S*/)?(?:echo|printf|cat|true|test|grep)(?=\s)(?!.*\s;\s)"
+)
 _GIVES = re.compile(
     r"(?:^|[\s;&|])(?:[)}]|done|fi|esac)\s*(?:\|(?!\|)|>(?!\s*/dev/|&))|\)\s*\|(?!\|)"
     r"|^[^\"']*[\"']\s*(?:\|(?!\|)|>(?!\s*/dev/|&))|\beval\b|\bsh\s+-c\b"
@@ -104,32 +113,46 @@ def is_command(before: str) -> bool:
     return all(re.fullmatch(_BEFORE_COMMAND, word) for word in words.split())
 
 
-def list_bare(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, str]]:
-    """Yield lines with their numbers and what is left of them without comments and mere talk.
+class Line(NamedTuple):
+    """A line that runs, and what counts of it; whether that surely runs, or is only said."""
 
-    What a command prints, searches or compares sets nothing, nor does a text that it is given. Each
-    part keeps its place.
+    number: int
+    text: str
+    bare: str
+    is_sure: bool = True
+
+
+def list_bare(lines: Iterable[tuple[int, str]]) -> Iterator[Line]:
+    """Yield lines with what is left of them without comments and mere talk.
+
+    What a command prints, searches or compares sets nothing, nor does a text that it is given,
+    unless another command is given that. Each part keeps its place.
     """
     rows = list(lines)
-    if any(_GIVES.search(line) for _number, line in rows):
-        yield from ((number, line, line[: find_comment(line)]) for number, line in rows)
-        return
+    is_given = any(_GIVES.search(line) for _number, line in rows)
+    for (number, line), bare in zip(rows, _leave_out_texts([line for _number, line in rows])):
+        whole = line[: find_comment(line)]
+        is_sure = not is_given or bare == whole
+        is_unclear = re.match(_SAYS_PERHAPS, bare) is not None
+        yield Line(number, line, bare if is_sure else whole, is_sure and not is_unclear)
+
+
+def _leave_out_texts(rows: Sequence[str]) -> Iterator[str]:
     end = quote = ""
-    for at, (number, line) in enumerate(rows):
+    for at, line in enumerate(rows):
         if end:
-            yield number, line, ""
+            yield ""
             end = "" if line.strip() == end else end
             continue
         said = line.find(quote) + 1 if quote else 0
         if quote and not said:
-            yield number, line, ""
+            yield ""
             continue
         whole = " " * said + line[said:]
         whole = whole[: find_comment(whole)]
         bare = _leave_out_talk(whole)
-        yield number, line, bare
-        rest = [later for _number, later in rows[at + 1 :]] if bare != whole else []
-        end, quote = _find_text(whole, bare, rest)
+        yield bare
+        end, quote = _find_text(whole, bare, rows[at + 1 :] if bare != whole else [])
 
 
 def _find_text(line: str, bare: str, rest: Sequence[str]) -> tuple[str, str]:
