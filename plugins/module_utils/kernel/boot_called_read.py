@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from ..host.door import open_file
@@ -18,7 +18,10 @@ from .boot_calls import (
     find_parts,
     find_words,
     is_interpreted,
+    is_open,
+    join_commands,
     judge_call,
+    list_paths,
 )
 from .boot_shell import put_folders
 from .boot_units import Script, mark
@@ -45,6 +48,27 @@ class Called:
             for folder in reversed(_LOCAL_COMMANDS)
             for name in list_folder(folder, root)
         }
+
+    def may_matter(self, path: str, text: str, is_wanted: Callable[[str], bool]) -> bool:
+        """Tell whether a script, or what it may call, is wanted or starts a unit.
+
+        Most neither are nor do. Of those nothing is taken apart, only paths are looked for.
+        """
+        if is_wanted(text):
+            return True
+        seen, waiting = {path}, [(path, join_commands(path, text))]
+        while waiting:
+            name, caller = waiting.pop()
+            caller = put_folders(name, caller)
+            if is_wanted(caller) or is_open(caller) or any(one in caller for one in self._local):
+                return True
+            for name in set(list_paths(caller)) - seen:
+                seen.add(name)
+                called = self._read(name, caller)
+                if called is None:
+                    return True
+                waiting += [(name, called)] if called else []
+        return False
 
     def read_all(self, path: str, text: str, whole: str) -> dict[str, Script]:
         """Return the scripts that one calls, and those that they call, by path; itself last.

@@ -21,6 +21,7 @@ _LOADED = (
     rf"systemd-sysctl\s+(?:-\S+\s+){{0,9}}{_FILE_NAMES}",
 )
 _FEW, _MOST_NAMES = 20, 200  # Of folders and instances; of files that a text runs from there.
+_INDIRECT = ("systemctl", "run-parts", "service ")
 _FIREWALL = "/etc/default/ufw"  # ufw(8) loads the file that it names there.
 _LOADED_BY_FIREWALL = r"(?m)^\s*IPT_SYSCTL=[\"']?(/[\w./-]+)"
 # The slash stands first, for which Python looks faster than for what may not stand before it.
@@ -125,6 +126,29 @@ def find_called(path: str, text: str) -> list[str]:
     return [*called, *relative]
 
 
+def is_open(text: str) -> bool:
+    """Tell whether a script may name what it runs in other ways than by a whole path."""
+    return (
+        ("*" in text and ("/*" in text or "*." in text))
+        or any(word in text for word in _INDIRECT)
+        or _ENTERED.search(text) is not None
+    )
+
+
+def join_commands(path: str, text: str) -> str:
+    """Return what of a file may run something: of a unit, the values of some of its settings."""
+    if not is_unit(path):
+        return text
+    lines = list_commands(path, text, r"Exec\w+|Environment|(WorkingDirectory)")
+    values = (line if "Directory" in line else line.partition("=")[2] for _number, line in lines)
+    return "\n".join(values)
+
+
+def list_paths(text: str) -> list[str]:
+    """Return what may be the path of a file, in comments too."""
+    return [name for _at, name in _list_paths(text)]
+
+
 def _list_paths(text: str) -> Iterator[tuple[int, str]]:
     """Yield what may be the path of a file, and where it starts: blanks are quoted, or escaped."""
     yield from ((found.start(), found[0]) for found in _CALLED.finditer(text))
@@ -182,10 +206,29 @@ def find_asked(path: str, text: str) -> set[str]:
 
 def _runs(line: str, name: str) -> bool:
     """Tell whether a line runs a file: one that lies where it goes to is named without a folder."""
-    escaped = line.replace("\\x20", " ").replace("\\ ", " ")
-    last = re.escape(name.rpartition("/")[2])
-    ends = rf"(?<![\w./+@-])(?:{re.escape(name)}|(?:[\w.+@-]*/)*{last})(?![\w.-])"
-    return any(is_command(escaped[: found.start()]) for found in re.finditer(ends, escaped))
+    escaped = line.replace("\\x20", " ").replace("\\ ", " ") if "\\" in line else line
+    return any(is_command(escaped[:start]) for start in _find_starts(escaped, name))
+
+
+def _find_starts(line: str, name: str) -> Iterator[int]:
+    """Yield where a line names a file, by its whole path or from another folder."""
+    folder, _slash, last = name.rpartition("/")
+    at = line.find(last)
+    while at >= 0:
+        end, start = at + len(last), at
+        while start and _is_of_name(line[start - 1]):
+            start -= 1
+        whole = at - len(folder) - 1
+        if not (line[end : end + 1] and (_is_of_name(line[end]) and line[end] not in "/+@")):
+            if start == at or line[at - 1] == "/":
+                yield start
+            if whole >= 0 and line.startswith(f"{folder}/", whole) and " " in folder:
+                yield whole
+        at = line.find(last, at + 1)
+
+
+def _is_of_name(char: str) -> bool:
+    return char.isalnum() or char in "_./+@-"
 
 
 def _find_relative(text: str) -> Iterator[str]:
@@ -226,6 +269,11 @@ def _is_comment(text: str, at: int) -> bool:
 
 def find_loaded(path: str, text: str) -> list[str]:
     """Return the files that a script has sysctl(8) read, as far as their names are plain."""
+    return _find_loaded(path, text, is_settled(text))
+
+
+@lru_cache(maxsize=64)
+def _find_loaded(path: str, text: str, _is_settled: bool) -> list[str]:
     if path == _FIREWALL:
         return re.findall(_LOADED_BY_FIREWALL, text)
     may_load = "sysctl" in text and (re.search(LOADS, text) or "systemd-sysctl" in text)

@@ -92,7 +92,10 @@ def _read_started(
     called = Called(root)
     listed = read_each(_list_scripts(root, started, of_packages), root, read_script)
     for path, text in settle_units(dict(listed), started, root).items():
-        for name, one in called.read_all(path, text, put_instances(path, text, started)).items():
+        whole = put_instances(path, text, started)
+        if not called.may_matter(path, whole, is_wanted):
+            continue
+        for name, one in called.read_all(path, text, whole).items():
             asked |= find_asked(name, one)
             is_new = name not in found or is_doubtful(found[name])
             if is_new and (is_wanted(one) or one.unread):

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..core.values import NamedTuple
 from .glob_pattern import expand_braces
@@ -20,6 +20,7 @@ _ENTERED = (
 # It starts with the sign, for which Python looks faster than for the name before it.
 _STATED = re.compile(r"=[\"']?(/[\w./+@-]*)[\"']?[ \t\r]*(?=$|[;&#])", re.MULTILINE)
 _VARIABLE = r"(?:.*[;&])?[ \t]*(?:(?:export|readonly|local|declare)[ \t]+(?:-\w+[ \t]+)?)?(\w+)"
+_USED = r"\$(?:(\w+)|\{(\w+)\})"
 _QUOTED_FOLDER = r"[\"'](/[\w./+@-]*)[\"'](?=/)"
 _MOST_NAMES = 100
 _SIGNS = ("=/", '="/', "='/", "dirname", "%/*}")  # Most scripts have none.
@@ -66,6 +67,7 @@ _BY_OTHERS = re.compile(
 )
 """A command that another user runs, who may set no sysctl."""
 _HEREDOC = re.compile(r"(?<!<)<<-?\s*[\"'\\]?(\w+)")
+_ENDS = re.compile(r"[;|()`&]")
 _PREFIX = r"^\s*Exec\w+\s*=\s*[-@:+!|]*|^.*\bRUN(?:\{\w+\})?\s*\+?=+"
 
 
@@ -78,21 +80,33 @@ def find_comment(line: str) -> int:
     return len(line)
 
 
+def has_folders(text: str) -> bool:
+    """Tell whether a script may name a folder in other words."""
+    return ("$" in text or "`" in text) and any(sign in text for sign in _SIGNS)
+
+
 def put_folders(path: str, text: str) -> str:
     """Return a script with plain folders in the place of its own and of variables that hold one."""
-    if not any(sign in text for sign in _SIGNS):
+    if not has_folders(text):
         return text
     folder = path.rpartition("/")[0]
     text = re.sub(_OWN_FOLDER, lambda _found: folder, text)
     for _round in range(_NESTED):
         before = text
         text = re.sub(_ENTERED, lambda found: found[1], text)
-        for name, value in _list_folders(text):
-            text = re.sub(rf"\$(?:{name}(?!\w)|\{{{name}\}})", value.rstrip("/"), text)
+        text = _put_variables(text, dict(_list_folders(text)))
         text = re.sub(_QUOTED_FOLDER, r"\1", text)
         if text == before:
             break
     return text
+
+
+def _put_variables(text: str, folders: Mapping[str, str]) -> str:
+    def put(found: re.Match[str]) -> str:
+        value = folders.get(found[1] or found[2])
+        return found[0] if value is None else value.rstrip("/")
+
+    return re.sub(_USED, put, text) if folders else text
 
 
 def _list_folders(text: str) -> list[tuple[str, str]]:
@@ -157,6 +171,8 @@ def _leave_out_texts(rows: Sequence[str]) -> Iterator[str]:
 
 def _find_text(line: str, bare: str, rest: Sequence[str]) -> tuple[str, str]:
     """Return what ends a text that mere talk is given over lines: a word, or a quote."""
+    if "<<" not in line and not _has_quote(line):
+        return "", ""
     given = _HEREDOC.search(line)
     is_left = _HEREDOC.search(bare) is not None
     end = given[1] if given and not is_left else ""
@@ -215,7 +231,7 @@ def _leave_out_quoted(text: str) -> str:
 def _find_commands(line: str) -> list[tuple[int, int]]:
     """Return where the commands of a line start and end, as far as no quotes surround them."""
     found, start = [], 0
-    for at, char, quote in _walk(line):
+    for at, char, quote in _walk(line) if _ENDS.search(line) else ():
         is_end = char in ";|()`" or (char == "&" and ">" not in line[max(at - 1, 0) : at + 2])
         if is_end and not quote:
             found.append((start, at))
@@ -225,7 +241,13 @@ def _find_commands(line: str) -> list[tuple[int, int]]:
 
 def _find_open_quote(line: str) -> str:
     """Return the quote in which a line ends, or nothing."""
+    if not _has_quote(line):
+        return ""
     return next((quote for _at, _char, quote in _walk(f"{line} ") if _at == len(line)), "")
+
+
+def _has_quote(line: str) -> bool:
+    return '"' in line or "'" in line
 
 
 def _walk(line: str) -> Iterator[tuple[int, str, str]]:
