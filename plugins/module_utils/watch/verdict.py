@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator, Sequence
 from ..core.values import UNLIMITED, NamedTuple
 from ..training.loader import format_size
 from ..why.kills import Kill, Line, find_kills
+from ..why.no_limits import BY_HAND
 from ..why.reasons import (
-    BY_HAND,
     CGROUP,
     FILE_MAX,
     HOST,

@@ -9,7 +9,7 @@ from ..core.cause import Remedy
 from ..core.quote import one_line
 from ..core.report import DEEPER, break_command, wrap
 from ..core.values import ITEMS, NamedTuple, format_quantity
-from .reasons import Reason
+from .reason import Reason
 from .verdict import MINIMUM, REQUEST, SHOWN, Verdict
 
 FORMAT, VERSION = "mlhost.limits/why", 1

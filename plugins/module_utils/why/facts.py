@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ..core.values import NamedTuple, Rlimit
 from .kills import Line
-from .reasons import Reason
+from .reason import Reason
 
 SURE, HINT, AGAINST, DOUBT = 2, 1, 0, -1
 """What a sign is worth: it shows the reason; it may be of another run; it excludes the reason; it

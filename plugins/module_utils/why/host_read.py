@@ -28,7 +28,8 @@ from ..training.shm_read import find_folder, read_free, read_size
 from ..training.tasks_read import count_tasks_of
 from .facts import Facts, Group, Task, Use
 from .kills import Line
-from .reasons import DISK, REASONS, SHM, THREADS
+from .no_limits import DISK
+from .reasons import REASONS, SHM, THREADS
 
 _LOG = "/dev/kmsg"
 _RECORD = 8192

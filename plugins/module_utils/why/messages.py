@@ -9,28 +9,31 @@ from __future__ import annotations
 import re
 
 from ..core.values import NamedTuple
+from .no_limits import BY_HAND, OTHERS, OWN_EXIT
 from .reasons import (
     AIO,
-    BY_HAND,
+    BACKLOG,
     CGROUP,
     CGROUPS,
     COMMIT,
     EPOLL,
     FILE_MAX,
     HOST,
+    HUGE,
     INSTANCES,
     MAPPINGS,
     MEMLOCK,
     NOFILE,
     NPROC,
     OOMD,
-    OTHERS,
-    OWN_EXIT,
     PIDS,
+    PORTS,
     SHM,
     SHM_GONE,
     SHM_QUOTA,
+    SOCKETS,
     SPACE,
+    TERMINALS,
     THREADS,
     WATCHES,
 )
@@ -68,6 +71,7 @@ _ENOSPC = "no space left on device|errno 28]|enospc|os error 28"
 _EAGAIN = "resource temporarily unavailable|errno 11]|eagain|os error 11"
 _EPERM = "operation not permitted|errno 1]|permission denied|(eperm)"
 _ENOMEM = "cannot allocate memory|errno 12]|enomem|os error 12"
+_EADDRNOTAVAIL = "assign requested address|errno 99]|eaddrnotavail|os error 99"
 _WATCHING = (
     r"inotify|fsnotify|watchdog[./]observers|chokidar|fs\.watch|watcher|, watch '|tail -[fF]"
 )
@@ -127,6 +131,7 @@ _FILES = (
     _say(
         "file too large", ("fsize", "file-system"), r"(?<!Errno 27\] )File too large\W*(\(27\))?$"
     ),
+    _say("unable to open database file", ("permission", NOFILE, "exception")),
     _say("errno 27]", ("fsize", "file-system"), r"/mnt/"),
     _say(
         "file size limit exceeded|errno 27]|file too large|sigxfsz|efbig|25/xfsz",
@@ -147,6 +152,7 @@ _SHARED = (
     _say(
         "outofresources|out of resource: shared memory", ("gpu-memory",), r"hardware limit|shared"
     ),
+    _say("instead of /dev/shm because /dev/shm has only", (SHM, "own-setting"), rank=WRAPPER),
     _say("insufficient shared memory|out of shared memory|shared memory limit", (SHM, SHM_QUOTA)),
     _say("unable to write to file </torch_", (SHM, SHM_QUOTA)),
     _say("unable to open shared memory object", (NOFILE, SHM_GONE), r">[^:]*$"),
@@ -168,6 +174,17 @@ _SHARED = (
         rank=AFTER,
     ),
 )
+_CONNECTS = (
+    _say(_EADDRNOTAVAIL, ("no-address",), r"\bbind(ing)?\b|\blisten"),
+    _say(_EADDRNOTAVAIL, ("no-address",), near=r"server_bind|\.bind\(|in bind_sockets"),
+    _say(_EADDRNOTAVAIL, (PORTS, "no-address")),
+    _say("possible syn flooding", (BACKLOG, "own-setting"), rank=WRAPPER),
+    _say("no buffer space available|errno 105]|enobufs|os error 105", (SOCKETS, "network")),
+    _say("filedescriptor out of range in select|too many file descriptors in select|fd_setsize",
+         ("select",), r"out of range|too many|exceed|larger|greater|>="),
+    _say("pty allocation request failed|out of pty devices|openpty failed|failed to allocate pty"
+         "|failed to open pty|forkpty failed", (TERMINALS, "no-devpts")),
+)  # fmt: skip
 _STARTS = (
     _say("io_setup|aio-max-nr", (AIO,), r"EAGAIN|temporarily unavailable|: -11\b"),
     _say("error=11, ", _TASKS, r"temporarily"),
@@ -189,6 +206,20 @@ _STARTS = (
          near=_STARTING + "|std::system_error"),
     _say(_ENOMEM, (COMMIT, SPACE), near=r"\bfork\b|fork_exec|os\.fork|forkpty"),
 )  # fmt: skip
+_RLIMITS = (
+    ("nofile", NOFILE), ("nproc", NPROC), ("memlock", MEMLOCK), ("as", SPACE), ("data", SPACE),
+    ("stack", "stack"), ("fsize", "fsize"), ("cpu", "cpu-time"), ("msgqueue", "msgqueue"),
+)  # fmt: skip
+_LOW = r"(too (small|low)|insufficient|not (high|large|big) enough|not (enough|sufficient))"
+_NAMED = tuple(
+    row
+    for name, code in _RLIMITS
+    for row in (
+        _say(f"rlimit_{name}", (code, "exception"), rf"RLIMIT_{name}\b.{{0,20}}\bmay be {_LOW}"),
+        _say(f"rlimit_{name}", (code,), rf"RLIMIT_{name}\b.{{0,40}}\b{_LOW}\b"),
+        _say(f"rlimit_{name}", (code,), rf"\b{_LOW}\b.{{0,20}}RLIMIT_{name}\b"),
+    )
+)
 _PERMITS = (
     _say("memlock may be too low|rlimit_memlock", ("bpf-permission",), near=r"not permitted|EPERM"),
     _say("error setting rlimit|cannot modify limit|not allowed to raise maximum limit"
@@ -226,6 +257,12 @@ _MEMORY = (
     _say("oom when allocating", ("gpu-memory",), near=r"gpu|cuda"),
     _say("node running low on memory|ray.exceptions.outofmemory", ("ray-monitor",)),
     _say("static tls block", ("exception",)),
+    _say("failed to map segment", ("permission",), _EPERM),
+    _say("failed to map segment", (SPACE, COMMIT, MAPPINGS, "permission"),
+         r"object(: error 12)?\W*$"),
+    _say(_ENOMEM + "|hugetlb|huge pages|hugepages", (HUGE, SPACE, COMMIT),
+         r"hugetlb.*(fail|allocate)|(fail\w*|unable|could not|cannot|not enough)\b.*huge ?pages?"
+         r"|no free huge ?pages|huge ?pages?.*cannot allocate"),
     _say("heap out of memory|java heap space|gc overhead limit|outofmemoryerror: "
          "|outofdirectmemory", ("heap",),
          r"heap|overhead|Metaspace|Direct buffer|array size|class space|direct (buffer )?memory"),
@@ -252,7 +289,8 @@ _ENDED = (
     _say("cpu time limit|sigxcpu|cputime limit|24/xcpu", ("cpu-time",)),
     _say("result 'timeout'", (BY_HAND,), rank=AFTER),
     _say("on client request", (BY_HAND,), r"sent signal sig\w+ to"),
-    _say("due to preemption|due to node failure", (BY_HAND,)),
+    _say("due to preemption|jobstate=preempted", ("preempted",)),
+    _say("due to node failure|jobstate=node_fail", ("node-failed",)),
     _say("cancelled at", (BY_HAND, OTHERS), rank=AFTER),
     _say("fatal error: killed signal", _KILL),
     _say("137|sigkill|killed|signal 9|signal: 9|9/kill|: -9|status -9|= -9|=-9|code -9|d -9", _KILL,
@@ -311,4 +349,4 @@ _PLAIN = (
          r"^(?:.*[\s|\]])??((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Iteration))"
          r"(?:: |$)|^(?:fatal )?error: |command not found", rank=PLAIN),
 )  # fmt: skip
-MESSAGES = (*_FILES, *_SHARED, *_STARTS, *_PERMITS, *_MEMORY, *_ENDED, *_PLAIN)
+MESSAGES = (*_FILES, *_SHARED, *_CONNECTS, *_STARTS, *_PERMITS, *_NAMED, *_MEMORY, *_ENDED, *_PLAIN)

@@ -14,11 +14,10 @@ from ..core.values import UNLIMITED, format_quantity
 from .facts import AGAINST, DOUBT, HINT, SURE, Facts, Group, Sign
 from .faults import find_faults
 from .kills import Kill, find_kills, is_below
+from .no_limits import BY_HAND, DISK, OWN_EXIT
 from .reasons import (
-    BY_HAND,
     CGROUP,
     COMMIT,
-    DISK,
     FILE_MAX,
     HOST,
     MAPPINGS,
@@ -26,7 +25,6 @@ from .reasons import (
     NOFILE,
     NPROC,
     OOMD,
-    OWN_EXIT,
     PIDS,
     REASONS,
     SHM,

@@ -10,7 +10,9 @@ from ..core.values import NamedTuple
 from .facts import AGAINST, DOUBT, HINT, SURE, Sign
 from .log_text import Found, Words, are_chained, ended_well, find_failures, is_ignored, worked_on
 from .messages import AFTER, CAUSE, PLAIN, WRAPPER
-from .reasons import BY_HAND, CGROUP, COMMIT, REASONS, Reason
+from .no_limits import BY_HAND
+from .reason import Reason
+from .reasons import CGROUP, COMMIT, REASONS
 
 SHOWN, FITS, POSSIBLE = "shown by the host", "fits the words", "only possible"
 _RANKS = (CAUSE, PLAIN, AFTER, WRAPPER)
