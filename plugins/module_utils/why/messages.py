@@ -99,7 +99,10 @@ _STATUS = (
 )
 """What stands before a status, and not in an option or a metric."""
 
-_EXITED = r"^(?=.*(?:exit|return(?:ed|.?code)|fail|terminated|died|error|non-?zero|complet))"
+_EXITED = (
+    r"^(?!.*\breturned \d+ [a-z]+s\b)"
+    r"(?=.*(?:exit|return(?:ed|.?code)|fail|terminated|died|error|non-?zero|complet))"
+)
 
 _FILES = (
     _say(
@@ -123,7 +126,13 @@ _FILES = (
         ("disk-full", "fsize", "disk-quota"),
         r"inline_container|iostream error|file write failed|Wrote only",
     ),
+    _say(
+        "error while creating shared memory segment",
+        ("exception", SHM),
+        near=r"Cuda failure (\d+ )?'(?!out of memory)",
+    ),
     _say("error while creating shared memory segment", (SHM, SHM_QUOTA)),
+    _say(_ENOSPC, (SHM, SHM_QUOTA), r"NCCL.*posix_fallocate|joblib will operate in serial mode"),
     _say("items of ancdata", (NOFILE,), r"received 0 items"),
     _say("max file descriptors [", (NOFILE,), r"too low"),
     _say("shared object file: error 23", (FILE_MAX,)),
@@ -140,12 +149,14 @@ _FILES = (
     ),
 )
 _SHARED = (
+    _say("mdb_map_full|mapsize limit reached", ("own-setting",)),
     _say("out of shared memory", ("own-setting",), r"\b(ERROR|FATAL|OutOfMemory|psycopg\S*)\W+out"),
     _say("could not resize shared memory segment", (SHM, SHM_QUOTA), r"space left"),
     _say(_ENOSPC, ("sysv-shm",), r"shmget"),
     _say(_ENOSPC, ("sysv-semaphores",), r"couldn't create the .*mutex|AH00023|semget"),
     _say("(28)no space left", ("sysv-semaphores",), near=r"mutex|_lock\b|AH00023"),
     _say("unable to mmap|failed to mmap", (MAPPINGS,), r"</?torch_\d+_\d+_[56]\d{4}>.*\(12\)"),
+    _say("unable to mmap", (COMMIT, SPACE, MAPPINGS), r"mmap \d{10,} bytes.*\(12\)"),
     _say("unable to mmap|failed to mmap", (MAPPINGS, SPACE), r"allocate memory|\(12\)"),
     _say("max virtual memory areas", (MAPPINGS,), r"too low"),
     _say("map failed", (MAPPINGS, SPACE, COMMIT), r"OutOfMemoryError"),
@@ -178,6 +189,8 @@ _CONNECTS = (
     _say(_EADDRNOTAVAIL, ("no-address",), r"\bbind(ing)?\b|\blisten"),
     _say(_EADDRNOTAVAIL, ("no-address",), near=r"server_bind|\.bind\(|in bind_sockets"),
     _say(_EADDRNOTAVAIL, (PORTS, "no-address")),
+    _say("address already in use|eaddrinuse", (PORTS, "network"),
+         r"\bconnect:? (EADDRINUSE|address already)|\bdial (tcp|udp)\b.*address already"),
     _say("possible syn flooding", (BACKLOG, "own-setting"), rank=WRAPPER),
     _say("no buffer space available|errno 105]|enobufs|os error 105", (SOCKETS, "network")),
     _say("filedescriptor out of range in select|too many file descriptors in select|fd_setsize",
@@ -186,7 +199,10 @@ _CONNECTS = (
          "|failed to open pty|forkpty failed", (TERMINALS, "no-devpts")),
 )  # fmt: skip
 _STARTS = (
-    _say("io_setup|aio-max-nr", (AIO,), r"EAGAIN|temporarily unavailable|: -11\b"),
+    _say("io_setup|io_queue_init|aio-max-nr", (AIO,), r"EAGAIN|temporarily unavailable|: -11\b"),
+    _say("pthread_create", (*_TASKS, SPACE),
+         r"pthread_create(?!.*unavailable).{0,20}\b(error|code|returned|is)\W{1,4}11\b"),
+    _say("failed to spawn thread", (*_TASKS, SPACE), r"WouldBlock"),
     _say("error=11, ", _TASKS, r"temporarily"),
     _say(_EPERM, ("io-uring",), r"io_uring"),
     _say(_EPERM, ("seccomp",), r"pthread_create|thread\b.*creat|blas_thread"),
@@ -230,7 +246,8 @@ _PERMITS = (
     _say("rlimit_memlock is |memlock limits are|increase memlock|max locked memory"
          "|increase rlimit_memlock|increasing rlimit_memlock|memory is not locked"
          "|memory locking requested", (MEMLOCK,)),
-    _say(_ENOMEM, (MEMLOCK, MAPPINGS), near=r"ibv_|reg_mr|mr_reg"),
+    _say(_ENOMEM, (MEMLOCK, MAPPINGS),
+         near=r"ibv_|reg_mr|mr_reg|register memory|memory registration"),
     _say(_ENOMEM + "|operation not permitted", (MEMLOCK,),
          near=r"mlock|memlock|lock(ed|ing)? (\w+ )?(memory|pages|tensor)|io_uring|vfio_map"),
     _say(_EPERM + "|no usable sandbox", ("namespaces-forbidden",),
@@ -249,6 +266,9 @@ _MEMORY = (
     _say("exceeded memory limit|exceeded virtual memory limit|term_memlimit", ("job-memory",),
          r"\b(job|step)\b|slurm|TERM_"),
     _say("job killed: mem|job killed: vmem", ("job-memory",), r"exceeded"),
+    _say("cudamallochost|cudahostalloc|cudahostregister|cumemhostalloc|hiphostmalloc"
+         "|bytes on host|pinned host memory", (COMMIT, SPACE, MAPPINGS, "gpu-memory"),
+         r"fail|could not|unable|out.of.memory"),
     _say("cuda out of memory|cuda error: out of memory|hip out of memory|cuda_error_out_of_memory"
          "|torch.outofmemoryerror|cublas_status_alloc_failed|cudaerrormemoryallocation",
          ("gpu-memory",)),
@@ -260,9 +280,10 @@ _MEMORY = (
     _say("failed to map segment", ("permission",), _EPERM),
     _say("failed to map segment", (SPACE, COMMIT, MAPPINGS, "permission"),
          r"object(: error 12)?\W*$"),
-    _say(_ENOMEM + "|hugetlb|huge pages|hugepages", (HUGE, SPACE, COMMIT),
-         r"hugetlb.*(fail|allocate)|(fail\w*|unable|could not|cannot|not enough)\b.*huge ?pages?"
-         r"|no free huge ?pages|huge ?pages?.*cannot allocate"),
+    _say("hugetlb|huge pages|hugepages", (HUGE, SPACE, COMMIT),
+         r"^(?!.*(fall|instead|ordinary|regular|normal))(?:.*hugetlb.*(fail|allocate)"
+         r"|.*(fail\w* to|unable to|could not|cannot) (allocate|reserve|get|m?map)\b.*huge ?pages?"
+         r"|.*(no free|not enough) huge ?pages?|.*huge ?pages?\b.*cannot allocate)"),
     _say("heap out of memory|java heap space|gc overhead limit|outofmemoryerror: "
          "|outofdirectmemory", ("heap",),
          r"heap|overhead|Metaspace|Direct buffer|array size|class space|direct (buffer )?memory"),
@@ -283,6 +304,7 @@ _MEMORY = (
 )  # fmt: skip
 _ENDED = (
     _say("due to time limit", ("job-time",), r"slurm|\*\*\*"),
+    _say("jobstate=timeout", ("job-time",)),
     _say("term_runlimit|job killed: walltime", ("job-time",)),
     _say("state 'stop-sigterm' timed out|state 'final-sigterm' timed out", (BY_HAND,)),
     _say("forcefully exiting via|unable to shutdown process", (OTHERS,), rank=WRAPPER),
@@ -300,6 +322,10 @@ _ENDED = (
          rf"|{_EXITED}.*{_STATUS}137\b(?! ok)"),
     _say("received 15 death signal|failed (exitcode: -15)|signalexception", (BY_HAND, OTHERS),
          rank=AFTER),
+    _say("153", ("fsize", OWN_EXIT), rf"{_EXITED}.*{_STATUS}153\b"),
+    _say("152", ("cpu-time", OWN_EXIT), rf"{_EXITED}.*{_STATUS}152\b"),
+    _say("135", (SHM, "file-shrank", OWN_EXIT), rf"{_EXITED}.*{_STATUS}135\b"),
+    _say("139", ("crash", "stack", OWN_EXIT), rf"{_EXITED}.*{_STATUS}139\b"),
     _say("143", (BY_HAND, OTHERS), rf"{_EXITED}.*{_STATUS}143\b", rank=AFTER),
     _say("keyboardinterrupt", (BY_HAND,), rank=AFTER),
     _say("closing signal", (OTHERS,), rank=WRAPPER),

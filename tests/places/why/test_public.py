@@ -43,6 +43,10 @@ def test_a_message_of_a_thread_is_understood(expected: str, text: str) -> None:
         "There are some potential root causes. (1) The process is killed by SIGKILL by OOM killer due"
         " to high memory usage. (2) ray stop --force is called. (3) The worker is crashed due to SIGSEGV",
         "write /sys/fs/cgroup/cpuset/docker/abc/cpuset.cpus: no space left on device",
+        "OSError: [Errno 99] Cannot assign requested address",
+        "sqlite3.OperationalError: unable to open database file",
+        "OSError: out of pty devices",
+        "cudaMallocHost failed: cudaErrorMemoryAllocation: out of memory",
     ],
 )
 def test_what_only_sounds_like_a_limit_is_not_blamed(text: str) -> None:
@@ -73,10 +77,30 @@ def test_what_only_sounds_like_a_limit_is_not_blamed(text: str) -> None:
         "signal 9 of 10 processed",
         "channel signal 11 recorded; temperature -11",
         "Epoch 137: status loss 1.37 killed\nall done",
+        "the query exited early and returned 153 rows",
+        "cannot find hugepages config; using default",
+        "MAP_HUGETLB failed, falling back to 4 KiB pages",
+        "RLIMIT_NOFILE is 65536",
     ],
 )
 def test_warnings_hints_and_metrics_are_no_failures(text: str) -> None:
     assert judge_words(Words(text)) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "OSError: [Errno 99] Cannot assign requested address",
+        "sqlite3.OperationalError: unable to open database file",
+        "OSError: out of pty devices",
+        "cudaMallocHost failed: cudaErrorMemoryAllocation: out of memory",
+        "Error: connect EADDRINUSE 10.0.0.1:80",
+    ],
+)
+def test_a_limit_is_not_ruled_out_where_it_is_a_usual_cause(text: str) -> None:
+    verdict = judge_words(Words(text))
+    assert verdict
+    assert verdict.is_limit is None
 
 
 @pytest.mark.parametrize("size", ["9" * 400, "1.2.3", "\u0663.\u0665", "", "."])
