@@ -176,7 +176,8 @@ _SHARED = (
     _say(
         "bus error|sigbus|signal 7|exitcode: -7|7/bus",
         (SHM, "file-shrank"),
-        rf"bus error|SIGBUS|{_SIGNAL}7\b|{_STATUS}-7\b|status=7/BUS",
+        r"^(?!.*possible reasons)"
+        rf"(?=.*(?:bus error|SIGBUS|{_SIGNAL}7\b|{_STATUS}-7\b|status=7/BUS))",
     ),
     _say(
         "no such file or directory|errno 2]|filenotfounderror",
@@ -247,7 +248,8 @@ _PERMITS = (
          "|increase rlimit_memlock|increasing rlimit_memlock|memory is not locked"
          "|memory locking requested", (MEMLOCK,)),
     _say(_ENOMEM, (MEMLOCK, MAPPINGS),
-         near=r"ibv_|reg_mr|mr_reg|register memory|memory registration"),
+         near=r"ibv_|reg_mr|mr_reg|register memory|memory registration|completion queue"),
+    _say("ibv_create_qp failed|ibv_create_cq failed|cannot create cq", (MEMLOCK, "exception")),
     _say(_ENOMEM + "|operation not permitted", (MEMLOCK,),
          near=r"mlock|memlock|lock(ed|ing)? (\w+ )?(memory|pages|tensor)|io_uring|vfio_map"),
     _say(_EPERM + "|no usable sandbox", ("namespaces-forbidden",),
@@ -262,7 +264,7 @@ _PERMITS = (
 )  # fmt: skip
 _MEMORY = (
     _say("was sent sigkill", _KILL),
-    _say("potential root causes", (*_KILL, "crash"), r"SIGKILL|OOM"),
+    _say("potential root causes|possible reasons include", (*_KILL, "crash"), r"SIGKILL|OOM"),
     _say("exceeded memory limit|exceeded virtual memory limit|term_memlimit", ("job-memory",),
          r"\b(job|step)\b|slurm|TERM_"),
     _say("job killed: mem|job killed: vmem", ("job-memory",), r"exceeded"),
@@ -356,17 +358,24 @@ _PLAIN = (
     _say("watchdog caught collective|nccl communicator was aborted|nccl timeout|timed out waiting"
          "|wait timeout|diststoreerror|timed out after", ("collective-timeout", OTHERS),
          rank=AFTER),
-    _say("errno 2]", (OTHERS,), near=r"_SemLock\._rebuild|SharedMemory\(", rank=AFTER),
+    _say("terminatedworkererror|actor died unexpectedly"
+         "|workercrashederror|worker died unexpectedly", (OTHERS, CGROUP, HOST, "crash"),
+         rank=AFTER),
+    _say("it was running on is dead|has been marked dead", ("node-failed", CGROUP, HOST),
+         rank=AFTER),
+    _say("exited unexpectedly", (OTHERS, CGROUP, HOST, SHM), r"DataLoader worker", rank=WRAPPER),
+    _say("errno 2]", (OTHERS, SHM_GONE), near=r"SemLock\._rebuild|SharedMemory\(", rank=AFTER),
     _say("newosproc|childfailederror|exited unexpectedly|returned non-zero exit status 1."
          "|srun: error"
          "|exited with exit code|a child process terminated", (OTHERS,), rank=WRAPPER),
     _say("brokenpipeerror|broken pipe|eoferror|failed to bind to address"
          "|connection reset by peer|connection closed by peer|errno 104]|errno 32]"
-         "|connectionreseterror|brokenprocesspool|terminatedworkererror|socket closed"
+         "|connectionreseterror|brokenprocesspool|socket closed"
          "|terminated abruptly", (OTHERS,), rank=AFTER),
     _say("connection refused|connect to server|failed to connect|name resolution"
          "|name or service not known|address already in use|no route to host"
          "|connection closed by remote"
+         "|network is unreachable"
          "|connection timed out|errno 111]|errno 98]", ("network",), rank=PLAIN),
     _say("permission denied|errno 13]|operation not permitted|errno 1]", ("permission",),
          rank=PLAIN),

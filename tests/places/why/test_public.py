@@ -95,6 +95,9 @@ def test_warnings_hints_and_metrics_are_no_failures(text: str) -> None:
         "OSError: out of pty devices",
         "cudaMallocHost failed: cudaErrorMemoryAllocation: out of memory",
         "Error: connect EADDRINUSE 10.0.0.1:80",
+        "RuntimeError: DataLoader worker (pid(s) 700895) exited unexpectedly",
+        "joblib.externals.loky.process_executor.TerminatedWorkerError: A worker process stopped",
+        "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",
     ],
 )
 def test_a_limit_is_not_ruled_out_where_it_is_a_usual_cause(text: str) -> None:
