@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 from ..host.door import open_file
@@ -18,10 +19,10 @@ from .boot_calls import (
     find_parts,
     find_words,
     is_interpreted,
-    is_open,
     join_commands,
     judge_call,
     list_paths,
+    may_ask,
 )
 from .boot_shell import put_folders
 from .boot_units import Script, mark
@@ -30,6 +31,8 @@ from .glob_pattern import matches_path
 _LOCAL_COMMANDS = ("/usr/local/sbin", "/usr/local/bin")
 """Where systemd, and the shells that it starts, look for a command first."""
 _FOLDERS_WITHOUT_COMMANDS = ("/usr/lib/", "/etc/pam.d/", "/etc/tmpfiles.d/")
+_WITHOUT_CALLS = ("/usr/lib/tmpfiles.d/", "/etc/tmpfiles.d/")
+_COMMENTS = r"(?m)^[ \t]*#.*"
 _LARGEST = 2**20
 _DEEPEST = 8  # Scripts that scripts call.
 _HEAD = 512
@@ -54,15 +57,17 @@ class Called:
 
         Most neither are nor do. Of those nothing is taken apart, only paths are looked for.
         """
-        if is_wanted(text):
-            return True
+        if path.startswith(_WITHOUT_CALLS):
+            return is_wanted(text)
         seen, waiting = {path}, [(path, join_commands(path, text))]
         while waiting:
             name, caller = waiting.pop()
-            caller = put_folders(name, caller)
-            if is_wanted(caller) or is_open(caller) or any(one in caller for one in self._local):
+            caller = put_folders(name, re.sub(_COMMENTS, "", caller))
+            if is_wanted(caller) or may_ask(caller):
                 return True
-            for name in set(list_paths(caller)) - seen:
+            names = {*list_paths(caller), *self._find_more(caller)}
+            names.update(one for word, one in self._local.items() if word in caller)
+            for name in names - seen:
                 seen.add(name)
                 called = self._read(name, caller)
                 if called is None:
@@ -121,21 +126,24 @@ class Called:
 
     def _find_called(self, path: str, text: str) -> Iterable[str]:
         """Return the files that a script calls by path or by name, or all of a folder."""
-        names = find_called(path, text)
-        if "run-parts" in text:
-            for one in find_parts(text).intersection(names):
-                try:
-                    names += [f"{one}/{name}" for name in list_folder(one, self._root)]
-                except OSError:
-                    self._texts[one] = None
+        names = [*find_called(path, text), *self._find_more(text)]
+        if self._local and not path.startswith(_FOLDERS_WITHOUT_COMMANDS):
+            names += [self._local[one] for one in find_words(path, text) & self._local.keys()]
+        return names
+
+    def _find_more(self, text: str) -> Iterator[str]:
+        """Yield the files that a script runs because of the folder in which they lie."""
+        for folder in find_parts(text) if "run-parts" in text else ():
+            try:
+                yield from (f"{folder}/{name}" for name in list_folder(folder, self._root))
+            except OSError:
+                self._texts[folder] = None
+                yield folder
         for pattern in find_globs(text):
             folder = pattern.rpartition("/")[0]
             with suppress(OSError):
                 paths = (f"{folder}/{name}" for name in list_folder(folder, self._root))
-                names += [one for one in paths if matches_path(pattern, one)][:_MOST_OF_FOLDER]
-        if self._local and not path.startswith(_FOLDERS_WITHOUT_COMMANDS):
-            names += [self._local[one] for one in find_words(path, text) & self._local.keys()]
-        return names
+                yield from [one for one in paths if matches_path(pattern, one)][:_MOST_OF_FOLDER]
 
 
 def _read_short(path: str, root: str) -> tuple[str, bool] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from .boot_shell import Line, find_comment, is_command, list_bare, put_folders
 from .boot_units import is_doubtful, is_settled, list_commands
@@ -21,13 +21,12 @@ _LOADED = (
     rf"systemd-sysctl\s+(?:-\S+\s+){{0,9}}{_FILE_NAMES}",
 )
 _FEW, _MOST_NAMES = 20, 200  # Of folders and instances; of files that a text runs from there.
-_INDIRECT = ("systemctl", "run-parts", "service ")
 _FIREWALL = "/etc/default/ufw"  # ufw(8) loads the file that it names there.
 _LOADED_BY_FIREWALL = r"(?m)^\s*IPT_SYSCTL=[\"']?(/[\w./-]+)"
 # The slash stands first, for which Python looks faster than for what may not stand before it.
 _CALLED = re.compile(r"/(?<![\w/.+@-]/)(?!(?:dev|proc|run|sys)/)[\w.+@-]+/[\w./+@-]+")
 _SPACES = ('"/', "'/", "\\ ", "\\x20")
-_SPACED = re.compile(
+_SPACED = (
     r"\"(/[^\"\n$`*]* [^\"\n$`*]*)\"|'(/[^'\n$`*]* [^'\n$`*]*)'"
     r"|(?<![\w/.-])(/[\w./+@-]+(?:\\(?:[ ]|x20)[\w./+@-]+)+)"
 )
@@ -50,7 +49,7 @@ _ASKS = (
 _PARTS = r"\brun-parts\b[^\n;&|]{0,99}[ \t](/[\w./-]+)"
 _WORD = r"(?<![\w./-])\w[\w.-]*"
 # A job's time, and then a user; what is set at the top of a crontab has no such field.
-_OF_OTHERS = re.compile(r"\s*(?:@\w+|[\d*]\S*(?:\s+\S+){4})\s+(?!root\s)[\w.-]+\s")
+_OF_OTHERS = r"\s*(?:@\w+|[\d*]\S*(?:\s+\S+){4})\s+(?!root\s)[\w.-]+\s"
 _END = r"exit(?:\s+\d+)?\s*"
 _OPENS = r"\b(?:if|case|do)\b|[{(]"
 _CLOSES = r"(?:^|;)\s*(?:(?:fi|esac|done)\b|\})|\)"
@@ -61,7 +60,7 @@ def list_running(path: str, text: str) -> Iterator[tuple[int, str]]:
     if is_unit(path):
         yield from list_commands(path, text)
         return
-    is_of_others = _OF_OTHERS.match if _is_crontab(path) else None
+    is_of_others = partial(re.match, _OF_OTHERS) if _is_crontab(path) else None
     last = 0 if is_of_others else _find_end(text)
     for number, line in enumerate(text.split("\n"), 1):
         if number == last:
@@ -126,15 +125,6 @@ def find_called(path: str, text: str) -> list[str]:
     return [*called, *relative]
 
 
-def is_open(text: str) -> bool:
-    """Tell whether a script may name what it runs in other ways than by a whole path."""
-    return (
-        ("*" in text and ("/*" in text or "*." in text))
-        or any(word in text for word in _INDIRECT)
-        or _ENTERED.search(text) is not None
-    )
-
-
 def join_commands(path: str, text: str) -> str:
     """Return what of a file may run something: of a unit, the values of some of its settings."""
     if not is_unit(path):
@@ -145,14 +135,15 @@ def join_commands(path: str, text: str) -> str:
 
 
 def list_paths(text: str) -> list[str]:
-    """Return what may be the path of a file, in comments too."""
-    return [name for _at, name in _list_paths(text)]
+    """Return what may be the path of a file that a text runs, in comments too."""
+    relative = _find_relative(text) if _ENTERED.search(text) else ()
+    return [*(name for _at, name in _list_paths(text)), *relative]
 
 
 def _list_paths(text: str) -> Iterator[tuple[int, str]]:
     """Yield what may be the path of a file, and where it starts: blanks are quoted, or escaped."""
     yield from ((found.start(), found[0]) for found in _CALLED.finditer(text))
-    for found in _SPACED.finditer(text) if any(one in text for one in _SPACES) else ():
+    for found in re.finditer(_SPACED, text) if any(one in text for one in _SPACES) else ():
         name = found[1] or found[2] or found[3].replace("\\x20", " ").replace("\\ ", " ")
         yield found.start(), name
 
@@ -194,6 +185,13 @@ def find_globs(text: str) -> set[str]:
     lines = text.split("\n") if "/*" in text or "*." in text else ()
     found = (re.match(_GLOB, line) for line in lines if "*" in line and len(line) <= _LONGEST)
     return {one[2] for one in found if one and _gives(one[1])}
+
+
+def may_ask(text: str) -> bool:
+    """Tell whether a script may have a unit started whose name is plain."""
+    found = re.findall(_ASKS, text) if "systemctl" in text or "service" in text else ()
+    names = [name for groups in found for one in groups for name in one.split()]
+    return any("$" not in name and not name.isdigit() for name in names)
 
 
 def find_asked(path: str, text: str) -> set[str]:

@@ -32,8 +32,9 @@ _SETS_VARIABLE = (
     r"|\bsysctl\s+(?:-[eqi]+\s+){0,9}[\"']?\$"
     r"|\s(?:-[a-eg-oq-z]*[pf]|--load[= ])\s*[\"']?(?:[A-Za-z_.]|/\S*[*?\[])"
 )
+_NEAR = r"/proc(?!/(?!sys)[\w.*])"  # What lies there beside it sets none.
 _LOAD = rf"{LOADS}|\bsystemd-sysctl\b"
-_NO_SHELL = re.compile(r"#!.*\b(?:python|perl|ruby)")
+_NO_SHELL = r"#!.*\b(?:python|perl|ruby)"
 _IS_OPEN = r"[$*?`]|\bxargs\b|\{[^\s{}]*,"
 _OPEN = re.compile(r"[$*?`{]|\bxargs\b|\bsysctl\b.*\s-\w*[pf]\b")
 _PATH = r"/proc/sys/[\w./-]+"
@@ -85,13 +86,15 @@ def find_script_writes(key: str, texts: Mapping[str, str]) -> Iterator[ScriptWri
 def _find_in_script(
     key: str, path: str, text: str, texts: Mapping[str, str]
 ) -> Iterator[ScriptWrite]:
-    names_it = key.rpartition(".")[2] in text
+    names_it = (last := key.rpartition(".")[2]) in text
     unread = text.unread if isinstance(text, Script) else frozenset()
     if not (names_it or unread or re.search(_IS_OPEN, text) or re.search(_LOAD, text)):
         return
     tails = _find_tails(key, text) if names_it else ()
     made = find_calls(path, text, find_made(text)) if names_it else ()
     for number, line, bare, runs in list_lines(path, text, is_settled(text)):
+        if number not in unread and number not in made and not _concerns(bare, last):
+            continue
         writes = list(_find_writes(bare, key, tails)) if names_it else []
         is_sure = runs and not path.startswith(_ONCE) and not is_doubtful(text, number)
         for found in writes:
@@ -105,6 +108,11 @@ def _find_in_script(
             yield ScriptWrite(Declaration(path, number, line, ""))
         elif loads == FILES:
             yield ScriptWrite(Declaration(path, number, line, ""), loads=True)
+
+
+def _concerns(line: str, last: str) -> bool:
+    """Tell whether a line has a word without which it sets no key of that last name."""
+    return last in line or "sysctl" in line or "/proc" in line or "SYSCTL" in line
 
 
 def _find_in_tmpfiles(key: str, path: str, text: str) -> Iterator[ScriptWrite]:
@@ -130,7 +138,7 @@ def _find_tails(key: str, text: str) -> list[str]:
         for at in range(1, len(parts))
         if re.search(rf"{goes}/{re.escape('/'.join(parts[:at]))}/?(?=[\s\"';&|)]|$)", text)
     ]
-    if _NO_SHELL.match(text) and "/proc/sys" in text:
+    if re.match(_NO_SHELL, text) and "/proc/sys" in text:
         return [*tails, parts[-1]]  # It may join the parts of a path.
     return [*tails, parts[-1]] if tails and re.search(rf"{goes}\w", text) else tails
 
@@ -227,7 +235,7 @@ def find_loader_words(key: str, texts: Mapping[str, str]) -> Iterator[Declaratio
 def is_about_sysctls(text: str) -> bool:
     """Tell whether a script may set any key at all."""
     is_near = "/proc" in text and ("/sys" in text or "sys/" in text)
-    return is_near or "sysctl" in text or "SYSCTL{" in text
+    return (is_near and re.search(_NEAR, text) is not None) or "sysctl" in text or "SYSCTL{" in text
 
 
 def _describe_writes(key: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ _ENTERED = (
     r"\bpwd(?:[ \t]+-\w)?[ \t]*\)"
 )
 # It starts with the sign, for which Python looks faster than for the name before it.
-_STATED = re.compile(r"=[\"']?(/[\w./+@-]*)[\"']?[ \t\r]*(?=$|[;&#])", re.MULTILINE)
+_STATED = r"(?m)=[\"']?(/[\w./+@-]*)[\"']?[ \t\r]*(?=$|[;&#])"
 _VARIABLE = r"(?:.*[;&])?[ \t]*(?:(?:export|readonly|local|declare)[ \t]+(?:-\w+[ \t]+)?)?(\w+)"
 _USED = r"\$(?:(\w+)|\{(\w+)\})"
 _QUOTED_FOLDER = r"[\"'](/[\w./+@-]*)[\"'](?=/)"
@@ -37,37 +37,35 @@ _TELLS = (
     r"|(?::|\[\[?)\s"
 )
 """What sets no sysctl, and runs nothing that it is given, unless it writes to a file that does."""
-_KEYWORDS = re.compile(
+_KEYWORDS = (
     r"(?:if|then|else|elif|while|until|do|!|\{|sudo|time|\w+=[^\s\"'$`]*"
     r"|@reboot|root)\s+|Exec\w+\s*=\s*[-@:+!|]*"
 )
-_INTO = re.compile(r"(?<![<>])>{1,2}(?:[|]|(?=&))?\s*(?P<to>[^\s;&|<>()]+|&\d)")
-_ELSEWHERE = re.compile(r"&\d|[\"']?/(?!proc/|sys/|etc/sysctl|(?:usr/)?lib/sysctl)[\w./+@-]+[\"']?")
+_INTO = r"(?<![<>])>{1,2}(?:[|]|(?=&))?\s*(?P<to>[^\s;&|<>()]+|&\d)"
+_ELSEWHERE = r"&\d|[\"']?/(?!proc/|sys/|etc/sysctl|(?:usr/)?lib/sysctl)[\w./+@-]+[\"']?"
 _SAYS_PERHAPS = (
     r"\s*(?!(?:a?sh|at|bash|batch|chroot|command|dash|echo|env|eval|exec|flock|ionice|ksh|nice|nohup"
     r"|nsenter|perl|printf|python\d*|runuser|ssh|su|sudo|sysctl|timeout|trap|watch|xargs|zsh)\b)"
     r"[a-z_]\w*\s+(?:-\S+\s+)*(?:\"[^\"]*\bsysctl\b|'[^']*\bsysctl\b)"
 )
 """A function of the script, or a program, that may run what it is given, or print it."""
-_NO_SHELL = re.compile(
-    r"\s*Exec\w+\s*=[-@:+!]*(?:\S*/)?(?:echo|printf|cat|true|test|grep)(?=\s)(?!.*\s;\s)"
-)
-_GIVES = re.compile(
+_NO_SHELL = r"\s*Exec\w+\s*=[-@:+!]*(?:\S*/)?(?:echo|printf|cat|true|test|grep)(?=\s)(?!.*\s;\s)"
+_GIVES = (
     r"(?:^|[\s;&|])(?:[)}]|done|fi|esac)\s*(?:\|(?!\|)|>(?!\s*/dev/|&))|\)\s*\|(?!\|)"
     r"|^[^\"']*[\"']\s*(?:\|(?!\|)|>(?!\s*/dev/|&))|\beval\b|\bsh\s+-c\b"
 )
 """The end of a group, or of a text over lines, of which another command is given what it says."""
-_READ = re.compile(
+_READ = (
     r"\$\(\s*(?:cat|date|hostname|id|nproc|uname|(?:\S*/)?sysctl(?:\s+-[aebinNq]+)*(?=\s+[\w./$]))\b"
     r"(?:[^()`;|&<>=]|2>/dev/null)*\)"
 )
-_BY_OTHERS = re.compile(
+_BY_OTHERS = (
     r"(?:sudo\s+(?:-[A-Zbn]\s+)*(?:-u\s*|--user[= ])|runuser\s+(?:-[lu]?\s+)?|su\s+(?:-l?\s+)?)"
     r"(?!root\b|-)[a-z_]\w*\s(?!.*\bsudo\b)"
 )
 """A command that another user runs, who may set no sysctl."""
-_HEREDOC = re.compile(r"(?<!<)<<-?\s*[\"'\\]?(\w+)")
-_ENDS = re.compile(r"[;|()`&]")
+_HEREDOC = r"(?<!<)<<-?\s*[\"'\\]?(\w+)"
+_ENDS = r"[;|()`&]"
 _PREFIX = r"^\s*Exec\w+\s*=\s*[-@:+!|]*|^.*\bRUN(?:\{\w+\})?\s*\+?=+"
 
 
@@ -90,10 +88,12 @@ def put_folders(path: str, text: str) -> str:
     if not has_folders(text):
         return text
     folder = path.rpartition("/")[0]
-    text = re.sub(_OWN_FOLDER, lambda _found: folder, text)
+    if "dirname" in text or "%/*}" in text:
+        text = re.sub(_OWN_FOLDER, lambda _found: folder, text)
     for _round in range(_NESTED):
         before = text
-        text = re.sub(_ENTERED, lambda found: found[1], text)
+        if "pwd" in text:
+            text = re.sub(_ENTERED, lambda found: found[1], text)
         text = _put_variables(text, dict(_list_folders(text)))
         text = re.sub(_QUOTED_FOLDER, r"\1", text)
         if text == before:
@@ -112,7 +112,7 @@ def _put_variables(text: str, folders: Mapping[str, str]) -> str:
 def _list_folders(text: str) -> list[tuple[str, str]]:
     """Return the variables that hold a plain path, and are used."""
     found = {}
-    for stated in _STATED.finditer(text):
+    for stated in re.finditer(_STATED, text):
         start = text.rfind("\n", 0, stated.start()) + 1
         named = re.fullmatch(_VARIABLE, text[max(start, stated.start() - 200) : stated.start()])
         if named and (f"${named[1]}" in text or f"${{{named[1]}}}" in text):
@@ -143,7 +143,7 @@ def list_bare(lines: Iterable[tuple[int, str]]) -> Iterator[Line]:
     unless another command is given that. Each part keeps its place.
     """
     rows = list(lines)
-    is_given = any(_GIVES.search(line) for _number, line in rows)
+    is_given = any(re.search(_GIVES, line) for _number, line in rows)
     for (number, line), bare in zip(rows, _leave_out_texts([line for _number, line in rows])):
         whole = line[: find_comment(line)]
         is_sure = not is_given or bare == whole
@@ -173,8 +173,8 @@ def _find_text(line: str, bare: str, rest: Sequence[str]) -> tuple[str, str]:
     """Return what ends a text that mere talk is given over lines: a word, or a quote."""
     if "<<" not in line and not _has_quote(line):
         return "", ""
-    given = _HEREDOC.search(line)
-    is_left = _HEREDOC.search(bare) is not None
+    given = re.search(_HEREDOC, line)
+    is_left = re.search(_HEREDOC, bare) is not None
     end = given[1] if given and not is_left else ""
     quote = _find_open_quote(line)
     is_said = quote and not bare[line.rfind(quote) :].strip()
@@ -187,7 +187,7 @@ def _find_text(line: str, bare: str, rest: Sequence[str]) -> tuple[str, str]:
 def _leave_out_talk(line: str) -> str:
     if len(line) > _LONGEST:
         return line
-    if _NO_SHELL.match(line):
+    if re.match(_NO_SHELL, line):
         return ""  # A redirection is a word like others there.
     talks = False
     for start, end in reversed(_find_commands(line)):
@@ -206,21 +206,21 @@ def _goes_on(line: str, at: int) -> bool:
 def _is_talk(command: str) -> bool:
     """Tell whether a command only prints, or reads: what it runs for that is not known."""
     stem = command.lstrip()
-    if _BY_OTHERS.match(stem):
+    if re.match(_BY_OTHERS, stem):
         return True
     while True:
-        keyword = _KEYWORDS.match(stem)
+        keyword = re.match(_KEYWORDS, stem)
         if not keyword:
             break
         stem = stem[keyword.end() :]
     program, _blank, rest = stem.partition(" ")
-    runs_more = "`" in stem or "<(" in stem or "$(" in _READ.sub("", stem)
+    runs_more = "`" in stem or "<(" in stem or "$(" in re.sub(_READ, "", stem)
     if runs_more or not re.match(_TELLS, stem):
         return False
-    targets = [found["to"] for found in _INTO.finditer(_leave_out_quoted(stem))]
+    targets = [found["to"] for found in re.finditer(_INTO, _leave_out_quoted(stem))]
     if program.endswith("tee"):
         targets += [one for one in rest.split("<")[0].split(">")[0].split() if one[:1] != "-"]
-    return all(_ELSEWHERE.fullmatch(one) for one in targets)
+    return all(re.fullmatch(_ELSEWHERE, one) for one in targets)
 
 
 def _leave_out_quoted(text: str) -> str:
@@ -231,7 +231,7 @@ def _leave_out_quoted(text: str) -> str:
 def _find_commands(line: str) -> list[tuple[int, int]]:
     """Return where the commands of a line start and end, as far as no quotes surround them."""
     found, start = [], 0
-    for at, char, quote in _walk(line) if _ENDS.search(line) else ():
+    for at, char, quote in _walk(line) if re.search(_ENDS, line) else ():
         is_end = char in ";|()`" or (char == "&" and ">" not in line[max(at - 1, 0) : at + 2])
         if is_end and not quote:
             found.append((start, at))

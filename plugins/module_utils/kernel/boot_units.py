@@ -15,11 +15,9 @@ _AT_START = ("ExecCondition", "ExecStartPre", "ExecStart", "ExecStartPost")
 _AT_STOP = ("ExecStop", "ExecStopPost")
 _YES = ("1", "yes", "y", "true", "t", "on")
 # A service that does no more than this has ended when the boot has, and its stop commands run.
-_BRIEF = re.compile(
-    r"[-@:+!|]*(?:\S*/)?(?:(?:ba|da)?sh|echo|env|logger|modprobe|sysctl|tee|true)\b"
-)
-_AS_ROOT = re.compile(r"[-@:|]*[+!]|.*\bsudo\b")  # The signs of systemd.service(5).
-_UNCONFINED = re.compile(r"[-@:|]*\+")
+_BRIEF = r"[-@:+!|]*(?:\S*/)?(?:(?:ba|da)?sh|echo|env|logger|modprobe|sysctl|tee|true)\b"
+_AS_ROOT = r"[-@:|]*[+!]|.*\bsudo\b"  # The signs of systemd.service(5).
+_UNCONFINED = r"[-@:|]*\+"
 
 
 class Script(str):
@@ -148,17 +146,17 @@ def has_ended(settings: Iterable[Setting]) -> bool | None:
         return False
     if _find_last(known, "Type") == "oneshot":
         return True
-    return None if any(_BRIEF.match(one.value) for one in starts) else False
+    return None if any(re.match(_BRIEF, one.value) for one in starts) else False
 
 
 def _may_set(settings: Sequence[Setting], command: str) -> bool | None:
     """Tell whether a command may write below /proc/sys; ``None`` where that is not known."""
     is_confined = _find_last(settings, "ProtectKernelTunables").lower() in _YES
-    if is_confined and not _UNCONFINED.match(command):
+    if is_confined and not re.match(_UNCONFINED, command):
         return False
     user = _find_last(settings, "User")
     is_dynamic = user == "" and _find_last(settings, "DynamicUser").lower() in _YES
-    if _AS_ROOT.match(command) or not (is_dynamic or user not in ("", "root", "0")):
+    if re.match(_AS_ROOT, command) or not (is_dynamic or user not in ("", "root", "0")):
         return True
     if _find_last(settings, "PermissionsStartOnly").lower() in _YES:
         return True
