@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from mlhost_limits.host.files import list_folder, read_text
 from mlhost_limits.kernel import boot_read
+from mlhost_limits.kernel.boot_called_read import Called
 from mlhost_limits.kernel.boot_read import BootRead
 from mlhost_limits.kernel.boot_scripts import find_loader_words, find_script_writes
 from mlhost_limits.kernel.diagnose import gather_key
@@ -486,15 +487,18 @@ RUNS_LOW = f"[Service]\nExecStart=/sbin/{LOW}"
     ],
 )  # fmt: skip
 def test_what_runs_after_the_files_are_read(
-    tree: Tree, files: dict[str, str], found: list[str]
+    tree: Tree, files: dict[str, str], found: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for path, text in files.items():
         if text.startswith("-> "):
             tree.link(path, text[3:])
         else:
             tree.write(path, text, 0o644 if path == "opt/x" and text == LOW else 0o755)
-    writes = find_script_writes(KEY, tree.look().scripts)
-    assert [one.at.path for one in writes] == [f"/{path}" for path in found]
+    paths = [one.at.path for one in find_script_writes(KEY, tree.look().scripts)]
+    assert paths == [f"/{path}" for path in found]
+    # What is left out before it is taken apart is what sets nothing.
+    monkeypatch.setattr(Called, "may_matter", lambda *_words: True)
+    assert [one.at.path for one in find_script_writes(KEY, tree.look().scripts)] == paths
 
 
 @pytest.mark.parametrize(
