@@ -136,6 +136,22 @@ def test_a_signal_comes_once(number: signal.Signals, to_group: bool) -> None:
     assert child.returncode == 0
 
 
+def test_a_signal_to_the_group_comes_once_however_late_its_witness_is() -> None:
+    with start(sys.executable, "-c", COUNTING) as child:
+        wait_for(child)
+        found = subprocess.run(
+            ["pgrep", "-P", str(child.pid)], capture_output=True, text=True, check=True
+        )
+        witness = max(map(int, found.stdout.split()))
+        os.kill(witness, signal.SIGSTOP)  # As one that does not come to run.
+        os.killpg(child.pid, signal.SIGUSR1)
+        time.sleep(0.3)
+        os.kill(witness, signal.SIGCONT)
+        assert child.stdout
+        assert child.stdout.readline() == f"[{int(signal.SIGUSR1)}]\n"
+    assert child.returncode == 0
+
+
 def test_what_was_ignored_stays_ignored() -> None:
     ignored = "trap '' HUP; exec \"$@\""
     done = subprocess.run(
