@@ -370,8 +370,8 @@ _PLAIN = (
          "|exited with exit code|a child process terminated", (OTHERS,), rank=WRAPPER),
     _say("brokenpipeerror|broken pipe|eoferror|failed to bind to address"
          "|connection reset by peer|connection closed by peer|errno 104]|errno 32]"
-         "|connectionreseterror|brokenprocesspool|socket closed"
-         "|terminated abruptly", (OTHERS,), rank=AFTER),
+         "|connectionreseterror|socket closed", (OTHERS,), rank=AFTER),
+    _say("terminated abruptly|brokenprocesspool", (OTHERS, CGROUP, HOST), rank=AFTER),
     _say("connection refused|connect to server|failed to connect|name resolution"
          "|name or service not known|address already in use|no route to host"
          "|connection closed by remote"

@@ -97,6 +97,7 @@ def test_warnings_hints_and_metrics_are_no_failures(text: str) -> None:
         "Error: connect EADDRINUSE 10.0.0.1:80",
         "RuntimeError: DataLoader worker (pid(s) 700895) exited unexpectedly",
         "joblib.externals.loky.process_executor.TerminatedWorkerError: A worker process stopped",
+        "concurrent.futures.process.BrokenProcessPool: A process was terminated abruptly",
         "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",
     ],
 )
