@@ -25,7 +25,7 @@ attributes:
   check_mode:
     support: full
     description: It notes and drains nothing, and says what it would. A red node is a warning.
-  diff_mode: {support: full, description: It shows the notes, and the state of a node.}
+  diff_mode: {support: full, description: "It shows the notes, and the state of a node."}
   idempotent: {support: full, description: A host is noted once; a drained node stays drained.}
   platform: {support: full, platforms: posix, description: The controller's.}
 options:
