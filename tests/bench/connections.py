@@ -42,7 +42,11 @@ class _Played(NamedTuple):
 
 
 def measure_connections(
-    folder: Path, collections: str, rounds: int, hosts: int = HOSTS
+    folder: Path,
+    collections: str,
+    rounds: int,
+    hosts: int = HOSTS,
+    sides: Sequence[str] = tuple(_SIDES),
 ) -> dict[str, float]:
     """Return the controller's processor seconds for each host, seconds in all, and memory.
 
@@ -52,19 +56,22 @@ def measure_connections(
     with native_target(folder, collections) as target:
         target.controller.run("ours.yml", "--tags", "provision")  # So that a check is green.
         with network_hosts(folder / "tree", [HEALTHY] * hosts):
-            figures.update(_measure_healthy(target, collections, rounds, hosts))
+            figures.update(_measure_healthy(target, collections, rounds, hosts, sides))
         kinds = [_pick_kind(number) for number in range(hosts)]
         with network_hosts(folder / "tree", kinds):
             figures.update(_measure_sick(target, collections, kinds))
     return figures
 
 
-def _measure_healthy(target: Target, collections: str, rounds: int, hosts: int) -> dict[str, float]:
+def _measure_healthy(
+    target: Target, collections: str, rounds: int, hosts: int, sides: Sequence[str]
+) -> dict[str, float]:
     inventory = _write_inventory(target, hosts)
-    runs: dict[str, list[_Played]] = {side: [] for side in _SIDES}
+    runs: dict[str, list[_Played]] = {side: [] for side in sides}
     _play(inventory, collections, _SIDES["ping"])  # Opens the connections.
     for number in range(rounds):
-        for side, words in _SIDES.items():
+        for side in sides:
+            words = _SIDES[side]
             played = _play(inventory, collections, words)
             if played.output.count(" failed=0 ") != hosts:
                 raise RuntimeError(f"{words} failed:\n{played.output[-3000:]}")
@@ -169,12 +176,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.connections", description=__doc__)
     parser.add_argument("--hosts", type=int, default=HOSTS)
     parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--sides", nargs="+", choices=list(_SIDES), default=list(_SIDES))
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     given = parser.parse_args()
     build = Path("build").absolute()
     if given.inside:
         folder = build / "bench" / "connections"
-        found = measure_connections(folder, given.inside, given.runs, given.hosts)
+        found = measure_connections(folder, given.inside, given.runs, given.hosts, given.sides)
         print(json.dumps(found, indent=2))
         return
     ours = os.environ.get("ANSIBLE_COLLECTIONS_PATH", str(build / "collections"))
