@@ -46,6 +46,7 @@ _ASKS = (
     r"\bsystemctl\s+(?:-\S+\s+)*(?:(?:re)?start|enable\s+--now)\s+([^;&|>]*)"
     r"|\bservice\s+([\w.@-]+)\s+(?:re)?start\b"
 )
+_NAME_OF_SETTING = r"^\s*(?:Exec\w+|Environment)\s*="
 _PARTS = r"\brun-parts\b[^\n;&|]{0,99}[ \t](/[\w./-]+)"
 _WORD = r"(?<![\w./-])\w[\w.-]*"
 # A job's time, and then a user; what is set at the top of a crontab has no such field.
@@ -129,9 +130,8 @@ def join_commands(path: str, text: str) -> str:
     """Return what of a file may run something: of a unit, the values of some of its settings."""
     if not is_unit(path):
         return text
-    lines = list_commands(path, text, r"Exec\w+|Environment|(WorkingDirectory)")
-    values = (line if "Directory" in line else line.partition("=")[2] for _number, line in lines)
-    return "\n".join(values)
+    lines = list_commands(path, text, r"Exec\w+|Environment|WorkingDirectory")
+    return "\n".join(re.sub(_NAME_OF_SETTING, "", line) for _number, line in lines)
 
 
 def list_paths(text: str) -> list[str]:

@@ -379,6 +379,14 @@ RUNS_LOW = f"[Service]\nExecStart=/sbin/{LOW}"
              f"{UNITS}/p.wants/x.service": "", "opt/y": LOW},
             ["opt/y"],
         ),
+        *(
+            (
+                {f"{UNITS}/x.service": f"[Service]\nExecStart=/bin/sh -c 'a=1; \\\n {call}'\n",
+                 f"{UNITS}/p.wants/x.service": "", "opt/y": LOW},
+                [found],
+            )
+            for call, found in ((LOW, f"{UNITS}/x.service"), ("sh /opt/y", "opt/y"))
+        ),
         (
             {f"{UNITS}/x.service": "[Service]\nWorkingDirectory=/opt\nExecStart=/bin/sh y\n",
              f"{UNITS}/p.wants/x.service": "", "opt/y": LOW},
