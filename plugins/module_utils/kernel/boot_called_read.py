@@ -17,6 +17,7 @@ from .boot_calls import (
     find_calls,
     find_globs,
     find_parts,
+    find_searched,
     find_words,
     is_interpreted,
     join_commands,
@@ -37,6 +38,7 @@ _LARGEST = 2**20
 _DEEPEST = 8  # Scripts that scripts call.
 _HEAD = 512
 _MOST_OF_FOLDER = 100
+_LEVELS = 3
 
 
 class Called:
@@ -134,16 +136,31 @@ class Called:
     def _find_more(self, text: str) -> Iterator[str]:
         """Yield the files that a script runs because of the folder in which they lie."""
         for folder in find_parts(text) if "run-parts" in text else ():
-            try:
-                yield from (f"{folder}/{name}" for name in list_folder(folder, self._root))
-            except OSError:
-                self._texts[folder] = None
-                yield folder
+            yield from self._list_or_note(folder)
+        for folder in find_searched(text):
+            yield from self._list_below(folder)
         for pattern in find_globs(text):
             folder = pattern.rpartition("/")[0]
             with suppress(OSError):
                 paths = (f"{folder}/{name}" for name in list_folder(folder, self._root))
                 yield from [one for one in paths if matches_path(pattern, one)][:_MOST_OF_FOLDER]
+
+    def _list_below(self, folder: str) -> list[str]:
+        """Return what lies in a folder and in those in it, as far as root may look."""
+        found: list[str] = []
+        level = [folder]
+        for _depth in range(_LEVELS):
+            level = [name for one in level for name in self._list_or_note(one)][:_MOST_OF_FOLDER]
+            found += level
+        return found
+
+    def _list_or_note(self, folder: str) -> list[str]:
+        """Return the paths in a folder; itself where nobody may say what lies there."""
+        try:
+            return [f"{folder}/{name}" for name in list_folder(folder, self._root)]
+        except OSError:
+            self._texts[folder] = None
+            return [folder]
 
 
 def _read_short(path: str, root: str) -> tuple[str, bool] | None:

@@ -46,6 +46,12 @@ _ASKS = (
     r"\bsystemctl\s+(?:-\S+\s+)*(?:(?:re)?start|enable\s+--now)\s+([^;&|>]*)"
     r"|\bservice\s+([\w.@-]+)\s+(?:re)?start\b"
 )
+_SEARCHED = (
+    r"\bfind\s+(?:-[HLP]\s+)?[\"']?(/[\w./+@-]*[\w+@-])/?[\"']?\s[^\n|]{0,200}?"
+    r"(?:-exec(?:dir)?\s+|\|\s*xargs\s+(?:-\S+\s+)*(?:\d+\s+)?)"
+    r"(?:sudo\s+|env\s+|nice\s+)?(?:(?:\S*/)?(?:ba|da)?sh\b|\{\})"
+)
+_MOST_SEARCHED = 2**20
 _NAME_OF_SETTING = r"^\s*(?:Exec\w+|Environment)\s*="
 _PARTS = r"\brun-parts\b[^\n;&|]{0,99}[ \t](/[\w./-]+)"
 _WORD = r"(?<![\w./-])\w[\w.-]*"
@@ -153,8 +159,12 @@ def find_calls(path: str, text: str, names: Collection[str]) -> list[int]:
     return [
         number
         for number, line in (list_running(path, text) if names else ())
-        if any(_runs(line[: find_comment(line)], name) for name in names)
+        if any(_may_run(line[: find_comment(line)], name) for name in names)
     ]
+
+
+def _may_run(line: str, name: str) -> bool:
+    return _runs(line, name) or any(f"{name}/".startswith(f"{one}/") for one in find_searched(line))
 
 
 def judge_call(path: str, text: str, name: str) -> bool | None:
@@ -170,6 +180,8 @@ def judge_call(path: str, text: str, name: str) -> bool | None:
     named = [bare for _number, bare in lines if last in bare or escaped in bare]
     if any(not re.match(_MOVES, bare) for bare in named) or (is_unit(path) and not named):
         return None
+    if any(name.startswith(f"{one}/") for _at, bare in lines for one in find_searched(bare)):
+        return None
     some = (bare for _number, bare in lines if "*" in bare and len(bare) <= _LONGEST)
     globs = (one for bare in some for one in re.finditer(_GLOB, bare))
     return None if any(matches_path(one[2], name) for one in globs if _gives(one[1])) else False
@@ -178,6 +190,15 @@ def judge_call(path: str, text: str, name: str) -> bool | None:
 def _gives(before: str) -> bool:
     """Tell whether what is left of a pattern runs, or goes through, the files that match it."""
     return re.search(r"\bfor\s+\w+\s+in\s", before) is not None or is_command(before)
+
+
+def find_searched(text: str) -> list[str]:
+    """Return the folders in which find(1) looks for files that it has run."""
+    return (
+        [str(one) for one in re.findall(_SEARCHED, text)]
+        if "find" in text and len(text) <= _MOST_SEARCHED
+        else []
+    )
 
 
 def find_globs(text: str) -> set[str]:

@@ -380,6 +380,16 @@ RUNS_LOW = f"[Service]\nExecStart=/sbin/{LOW}"
             ["opt/y"],
         ),
         *(
+            ({"etc/rc.local": f"#!/bin/sh\n{call}\n", "opt/s/d/y": SETS_LOW}, found)
+            for call, found in (
+                ("find /opt/s -type f -exec sh {} \\;", ["opt/s/d/y"]),
+                ("find /opt/s/ -type f -exec {} \\;", ["opt/s/d/y"]),
+                ("find /opt -name y | xargs -n 1 sh", ["opt/s/d/y"]),
+                ("find /opt/s -type f -exec grep -l x {} \\;", []),
+                ("find /opt/s -type f -delete", []),
+            )
+        ),
+        *(
             (
                 {f"{UNITS}/x.service": f"[Service]\nExecStart=/bin/sh -c 'a=1; \\\n {call}'\n",
                  f"{UNITS}/p.wants/x.service": "", "opt/y": LOW},
@@ -558,6 +568,8 @@ def test_what_a_line_has_run_or_read(tree: Tree, line: str, value: str | None) -
         (f"{UNITS}/x@.service", "\n[Service]\nExecStart=/home/%i/x\n", 3),
         ("etc/udev/rules.d/x.rules", 'ACTION=="add", RUN+="/home/u/x"', 1),
         ("etc/rc.local", "#!/bin/sh\nrun-parts /home/u\n", 2),
+        ("etc/rc.local", "#!/bin/sh\nfind /home/u -name x -exec sh {} +\n", 2),
+        ("etc/rc.local", "#!/bin/sh\nfind /home/u -name x -delete\n", 0),
         ("etc/rc.local", "#!/bin/sh\nrsync /home/u/x /srv; su u -c /home/u/x; sudo -u u /home/u/x\n", 0),
         (f"{UNITS}/x.service", "[Service]\nUser=u\nExecStart=/home/u/x\n", 0),
     ],
