@@ -184,8 +184,10 @@ def _read_short(path: str, root: str) -> tuple[str, bool] | None:
 
 
 def _starts_as_script(path: str, root: str) -> bool:
+    """Tell whether a file is a text that names its interpreter; an archive may name one too."""
     handle = open_file(path, root)
     try:
-        return os.read(handle, _HEAD).startswith(b"#!")
+        head = os.read(handle, _HEAD)
     finally:
         os.close(handle)
+    return head.startswith(b"#!") and b"\0" not in head

@@ -489,6 +489,7 @@ RUNS_LOW = f"[Service]\nExecStart=/sbin/{LOW}"
           "opt/my own/x": SETS_LOW}, ["opt/my own/x"]),
         ({"etc/rc.local": "#!/bin/sh\n/opt/x\n", "opt/x": f"{SETS_LOW}{'#' * 2**17}"}, ["opt/x"]),
         ({"etc/rc.local": "#!/bin/sh\n/opt/x\n", "opt/x": f"{SETS_LOW}{'#' * 2**21}"}, ["etc/rc.local"]),
+        ({"etc/rc.local": "#!/bin/sh\n/opt/x\n", "opt/x": f"#!/usr/bin/python3\nPK\0{'#' * 2**21}"}, []),
         ({"etc/rc.local": "#!/bin/sh\ntrue # /opt/x\n", "opt/x": SETS_LOW}, []),
         (
             {"etc/rc.local": "#!/bin/sh\n/opt/a\n", "opt/d": SETS_LOW,
