@@ -8,7 +8,6 @@ import re
 import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 
 from ..host.door import open_file
 from ..host.files import list_folder, read_text, under
@@ -140,10 +139,8 @@ class Called:
         for folder in find_searched(text):
             yield from self._list_below(folder)
         for pattern in find_globs(text):
-            folder = pattern.rpartition("/")[0]
-            with suppress(OSError):
-                paths = (f"{folder}/{name}" for name in list_folder(folder, self._root))
-                yield from [one for one in paths if matches_path(pattern, one)][:_MOST_OF_FOLDER]
+            paths = self._list_or_note(pattern.rpartition("/")[0], pattern)
+            yield from [one for one in paths if matches_path(pattern, one)][:_MOST_OF_FOLDER]
 
     def _list_below(self, folder: str) -> list[str]:
         """Return what lies in a folder and in those in it, as far as root may look."""
@@ -154,13 +151,13 @@ class Called:
             found += level
         return found
 
-    def _list_or_note(self, folder: str) -> list[str]:
-        """Return the paths in a folder; itself where nobody may say what lies there."""
+    def _list_or_note(self, folder: str, name: str = "") -> list[str]:
+        """Return the paths in a folder, or what names it where nobody may say what lies there."""
         try:
             return [f"{folder}/{name}" for name in list_folder(folder, self._root)]
         except OSError:
-            self._texts[folder] = None
-            return [folder]
+            self._texts[name or folder] = None
+            return [name or folder]
 
 
 def _read_short(path: str, root: str) -> tuple[str, bool] | None:

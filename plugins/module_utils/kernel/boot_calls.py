@@ -164,7 +164,8 @@ def find_calls(path: str, text: str, names: Collection[str]) -> list[int]:
 
 
 def _may_run(line: str, name: str) -> bool:
-    return _runs(line, name) or any(f"{name}/".startswith(f"{one}/") for one in find_searched(line))
+    searched = any(f"{name}/".startswith(f"{one}/") for one in find_searched(line))
+    return searched or _runs(line, name) or name in find_globs(line)
 
 
 def judge_call(path: str, text: str, name: str) -> bool | None:

@@ -78,14 +78,9 @@ def find_comment(line: str) -> int:
     return len(line)
 
 
-def has_folders(text: str) -> bool:
-    """Tell whether a script may name a folder in other words."""
-    return ("$" in text or "`" in text) and any(sign in text for sign in _SIGNS)
-
-
 def put_folders(path: str, text: str) -> str:
     """Return a script with plain folders in the place of its own and of variables that hold one."""
-    if not has_folders(text):
+    if not ("$" in text or "`" in text) or not any(sign in text for sign in _SIGNS):
         return text
     folder = path.rpartition("/")[0]
     if "dirname" in text or "%/*}" in text:

@@ -570,6 +570,8 @@ def test_what_a_line_has_run_or_read(tree: Tree, line: str, value: str | None) -
         ("etc/udev/rules.d/x.rules", 'ACTION=="add", RUN+="/home/u/x"', 1),
         ("etc/rc.local", "#!/bin/sh\nrun-parts /home/u\n", 2),
         ("etc/rc.local", "#!/bin/sh\nfind /home/u -name x -exec sh {} +\n", 2),
+        ("etc/rc.local", "#!/bin/sh\nfor f in /home/u/*; do . $f; done\n", 2),
+        ("etc/rc.local", "#!/bin/sh\nls /home/u/*\n", 0),
         ("etc/rc.local", "#!/bin/sh\nfind /home/u -name x -delete\n", 0),
         ("etc/rc.local", "#!/bin/sh\nrsync /home/u/x /srv; su u -c /home/u/x; sudo -u u /home/u/x\n", 0),
         (f"{UNITS}/x.service", "[Service]\nUser=u\nExecStart=/home/u/x\n", 0),
