@@ -44,8 +44,10 @@ def _list_all(settings: Iterable[Setting], start: str) -> list[Setting]:
     """Return what must hold, of every kind: an empty setting takes back all before it."""
     found: list[Setting] = []
     for one in settings:
-        if one.name.startswith(start):
-            found = [*found, one] if one.value else []
+        if one.name.startswith(start) and one.value:
+            found.append(one)
+        elif one.name.startswith(start):
+            found.clear()
     return found
 
 

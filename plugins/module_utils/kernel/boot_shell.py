@@ -106,11 +106,12 @@ def _put_variables(text: str, folders: Mapping[str, str]) -> str:
 
 def _list_folders(text: str) -> list[tuple[str, str]]:
     """Return the variables that hold a plain path, and are used."""
-    found = {}
+    found: dict[str, str] = {}
+    used = {one or other for one, other in re.findall(_USED, text)}
     for stated in re.finditer(_STATED, text):
         start = text.rfind("\n", 0, stated.start()) + 1
         named = re.fullmatch(_VARIABLE, text[max(start, stated.start() - 200) : stated.start()])
-        if named and (f"${named[1]}" in text or f"${{{named[1]}}}" in text):
+        if named and named[1] in used:
             found[named[1]] = stated[1]
     return list(found.items())[:_MOST_NAMES]
 
@@ -148,6 +149,8 @@ def list_bare(lines: Iterable[tuple[int, str]]) -> Iterator[Line]:
 
 def _leave_out_texts(rows: Sequence[str]) -> Iterator[str]:
     end = quote = ""
+    last = {row.strip(): at for at, row in enumerate(rows)}
+    last.update({sign: at for at, row in enumerate(rows) for sign in "\"'" if sign in row})
     for at, line in enumerate(rows):
         if end:
             yield ""
@@ -161,10 +164,13 @@ def _leave_out_texts(rows: Sequence[str]) -> Iterator[str]:
         whole = whole[: find_comment(whole)]
         bare = _leave_out_talk(whole)
         yield bare
-        end, quote = _find_text(whole, bare, rows[at + 1 :] if bare != whole else [])
+        end, quote = _find_text(whole, bare) if bare != whole else ("", "")
+        # Without an end it is no such text.
+        end = end if last.get(end, -1) > at else ""
+        quote = quote if last.get(quote, -1) > at else ""
 
 
-def _find_text(line: str, bare: str, rest: Sequence[str]) -> tuple[str, str]:
+def _find_text(line: str, bare: str) -> tuple[str, str]:
     """Return what ends a text that mere talk is given over lines: a word, or a quote."""
     if "<<" not in line and not _has_quote(line):
         return "", ""
@@ -173,10 +179,7 @@ def _find_text(line: str, bare: str, rest: Sequence[str]) -> tuple[str, str]:
     end = given[1] if given and not is_left else ""
     quote = _find_open_quote(line)
     is_said = quote and not bare[line.rfind(quote) :].strip()
-    return (
-        end if any(one.strip() == end for one in rest) else "",
-        quote if is_said and any(quote in one for one in rest) else "",
-    )
+    return end, quote if is_said else ""
 
 
 def _leave_out_talk(line: str) -> str:

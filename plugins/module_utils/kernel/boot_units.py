@@ -94,8 +94,10 @@ def merge(settings: Iterable[Setting], name: str) -> list[Setting]:
     """Return what settings of one name say together: an empty one takes back those before it."""
     found: list[Setting] = []
     for one in settings:
-        if one.name == name:
-            found = [*found, one] if one.value else []
+        if one.name == name and one.value:
+            found.append(one)
+        elif one.name == name:
+            found.clear()
     return found
 
 
@@ -107,7 +109,7 @@ def settle_unit(texts: Mapping[str, str], runs: bool | None = True) -> dict[str,
     """
     parsed = [one for path, text in texts.items() for one in parse_unit(path, text)]
     settings = [one for one in parsed if one.section in _WITH_COMMANDS]
-    sure, unsure = _find_running(settings) if runs is not False else ([], [])
+    sure, unsure = map(set, _find_running(settings)) if runs is not False else (set(), set())
     found = {}
     for path, text in texts.items():
         commands = [one for one in parsed if one.path == path and one.name.startswith("Exec")]
@@ -124,6 +126,7 @@ def settle_unit(texts: Mapping[str, str], runs: bool | None = True) -> dict[str,
 
 def _find_running(settings: Sequence[Setting]) -> tuple[list[Setting], list[Setting]]:
     """Return the commands that run as root when the unit is started, and those that may."""
+    last = {one.name: one.value for one in settings}
     commands = {name: merge(settings, name) for name in (*_AT_START, *_AT_STOP)}
     sure: list[Setting] = []
     unsure: list[Setting] = []
@@ -132,7 +135,7 @@ def _find_running(settings: Sequence[Setting]) -> tuple[list[Setting], list[Sett
         if commands["ExecCondition"] and name != "ExecCondition" and runs:
             runs = None
         for one in found:
-            answers = (runs, _may_set(settings, one.value))
+            answers = (runs, _may_set(last, one.value))
             if False not in answers:
                 (unsure if None in answers else sure).append(one)
     return sure, unsure
@@ -149,18 +152,18 @@ def has_ended(settings: Iterable[Setting]) -> bool | None:
     return None if any(re.match(_BRIEF, one.value) for one in starts) else False
 
 
-def _may_set(settings: Sequence[Setting], command: str) -> bool | None:
+def _may_set(last: Mapping[str, str], command: str) -> bool | None:
     """Tell whether a command may write below /proc/sys; ``None`` where that is not known."""
-    is_confined = _find_last(settings, "ProtectKernelTunables").lower() in _YES
+    is_confined = last.get("ProtectKernelTunables", "").lower() in _YES
     if is_confined and not re.match(_UNCONFINED, command):
         return False
-    user = _find_last(settings, "User")
-    is_dynamic = user == "" and _find_last(settings, "DynamicUser").lower() in _YES
+    user = last.get("User", "")
+    is_dynamic = user == "" and last.get("DynamicUser", "").lower() in _YES
     if re.match(_AS_ROOT, command) or not (is_dynamic or user not in ("", "root", "0")):
         return True
-    if _find_last(settings, "PermissionsStartOnly").lower() in _YES:
+    if last.get("PermissionsStartOnly", "").lower() in _YES:
         return True
-    return None if _find_last(settings, "AmbientCapabilities") else False
+    return None if last.get("AmbientCapabilities") else False
 
 
 def _find_last(settings: Iterable[Setting], name: str) -> str:
