@@ -156,16 +156,25 @@ def _list_paths(text: str) -> Iterator[tuple[int, str]]:
 
 def find_calls(path: str, text: str, names: Collection[str]) -> list[int]:
     """Return the lines that run one of these files as root, or may."""
+    if not names:
+        return []
+    last = re.compile("|".join(re.escape(name.rpartition("/")[2]) for name in names))
     return [
         number
-        for number, line in (list_running(path, text) if names else ())
-        if any(_may_run(line[: find_comment(line)], name) for name in names)
+        for number, line in list_running(path, text)
+        if ("\\" in line or last.search(line) or "*" in line or "find" in line)
+        and _may_run(line[: find_comment(line)], names)
     ]
 
 
-def _may_run(line: str, name: str) -> bool:
-    searched = any(f"{name}/".startswith(f"{one}/") for one in find_searched(line))
-    return searched or _runs(line, name) or name in find_globs(line)
+def _may_run(line: str, names: Collection[str]) -> bool:
+    searched, globs = find_searched(line), find_globs(line)
+    return any(
+        _runs(line, name)
+        or name in globs
+        or any(f"{name}/".startswith(f"{one}/") for one in searched)
+        for name in names
+    )
 
 
 def judge_call(path: str, text: str, name: str) -> bool | None:
