@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache, partial
 
-from .boot_shell import Line, find_comment, is_command, list_bare, put_folders
+from .boot_shell import Line, find_comment, find_dependent, is_command, list_bare, put_folders
 from .boot_units import is_doubtful, is_settled, list_commands
 from .glob_pattern import matches_path
 
@@ -83,7 +83,17 @@ def list_lines(path: str, text: str, _is_settled: bool) -> list[Line]:
         return list(list_bare(list_running(path, text)))
     own, put = text.split("\n"), put_folders(path, text).split("\n")
     running = [(number, put[number - 1]) for number, _line in list_running(path, text)]
-    return [one._replace(text=own[one.number - 1]) for one in list_bare(running)]
+    found = list(list_bare(running))
+    rows = [one.text if one.bare else "" for one in found]  # Not what is text over lines.
+    dependent = find_dependent(rows) if _is_script(path, text) else ()
+    return [
+        one._replace(text=own[one.number - 1], depends=at in dependent)
+        for at, one in enumerate(found)
+    ]
+
+
+def _is_script(path: str, text: str) -> bool:
+    return text.startswith("#!") or path.startswith("/etc/profile") or path.endswith("rc")
 
 
 def _find_end(text: str) -> int:
@@ -182,7 +192,8 @@ def judge_call(path: str, text: str, name: str) -> bool | None:
     last, folder = name.rpartition("/")[2], name.rpartition("/")[0]
     found = list_lines(path, text, is_settled(text))
     lines = [(one.number, one.bare) for one in found]
-    if any(_runs(bare, name) and not is_doubtful(text, number) for number, bare in lines):
+    sure = [one for one in found if not (one.depends or is_doubtful(text, one.number))]
+    if any(_runs(one.bare, name) for one in sure):
         return True
     if any(find_parts(bare) & {folder} for _number, bare in lines):
         return None if is_doubtful(text) else True

@@ -51,13 +51,15 @@ class ScriptWrite(NamedTuple):
 
     The value of ``at`` is what it sets: a number as text, or nothing where that is not plain.
     ``before`` and ``after`` are the parts of the line around it, of the command that does so.
-    ``loads`` says that it has procps read the files again instead.
+    ``loads`` says that it has procps read the files again instead, ``depends`` that it does so
+    where a condition holds.
     """
 
     at: Declaration
     before: str = ""
     after: str = ""
     loads: bool = False
+    depends: bool = False
 
 
 class _Written(NamedTuple):
@@ -92,7 +94,7 @@ def _find_in_script(
         return
     tails = _find_tails(key, text) if names_it else ()
     made = find_calls(path, text, find_made(text)) if names_it else ()
-    for number, line, bare, runs in list_lines(path, text, is_settled(text)):
+    for number, line, bare, runs, depends in list_lines(path, text, is_settled(text)):
         if number not in unread and number not in made and not _concerns(bare, last):
             continue
         writes = list(_find_writes(bare, key, tails)) if names_it else []
@@ -101,7 +103,7 @@ def _find_in_script(
             plain = parse_sysctl_number(found.value) is not None and is_sure
             plain = plain and f"{found.before}{found.value}{found.after}" in line
             at = Declaration(path, number, line, found.value if plain else "")
-            yield ScriptWrite(at, found.before, found.after)
+            yield ScriptWrite(at, found.before, found.after, depends=depends)
         is_open = number in unread or number in made or _may_set(bare, key, text)
         loads = judge_loads(bare, text, texts)
         if not writes and (is_open or (loads == GIVEN and names_it) or loads == OTHERS):

@@ -65,6 +65,23 @@ _BY_OTHERS = (
 )
 """A command that another user runs, who may set no sysctl."""
 _HEREDOC = r"(?<!<)<<-?\s*[\"'\\]?(\w+)"
+_WITHIN = r"\$\{[^{}]*\}|\$\([^()]*\)|\"[^\"]*\"|'[^']*'|`[^`]*`|(?<!\S)#.*"
+_OPENS = (
+    r"(?:^|[;&|(]|\b(?:then|else|do)\b)\s*(?:if|case|while|until|for|select)\b"
+    r"|(?:^|[\s;)])\{(?=\s|$)"
+)
+_CLOSES = r"(?:^|[;\s])(?:fi|esac|done)(?=[\s;&|>]|$)|(?:^|[\s;])\}(?=[\s;&|>]|$)"
+_IF_TRUE = (
+    r"\|\||(?:^|[;(])\s*(?:!\s+)?(?:\[|test\s|(?:\S*/)?(?:e|f|z)?grep\s|false\b|command\s+-v|which\s)"
+    r"[^;]*&&"
+)
+_THERE = r"(?:\[{1,2}|\btest)\s+-[efrswx]\s+[\"']?(/[\w./+@-]+)[\"']?\s*(?:\]{1,2}\s*)?&&(?=.*\1)"
+_IF_THERE = (
+    r"\bif\s+(?:\[{1,2}|test)\s+-[efrswx]\s+[\"']?(/[\w./+@-]+)[\"']?\s*(?:\]{1,2}\s*)?;\s*then\b"
+    r"(?=.*\1)([^;]*);\s*fi\b"
+)
+"""A file is only used where it is there: it is, or its line does nothing anyhow."""
+_LEAVES = r"(?:^|[;&|{]|\b(?:then|else|do)\b)\s*(?:exit|return|exec)\b"
 _ENDS = r"[;|()`&]"
 _PREFIX = r"^\s*Exec\w+\s*=\s*[-@:+!|]*|^.*\bRUN(?:\{\w+\})?\s*\+?=+"
 
@@ -124,12 +141,16 @@ def is_command(before: str) -> bool:
 
 
 class Line(NamedTuple):
-    """A line that runs, and what counts of it; whether that surely runs, or is only said."""
+    """A line that runs, and what counts of it; whether that is a command, or may be only said.
+
+    ``depends`` says that it runs where a condition holds.
+    """
 
     number: int
     text: str
     bare: str
     is_sure: bool = True
+    depends: bool = False
 
 
 def list_bare(lines: Iterable[tuple[int, str]]) -> Iterator[Line]:
@@ -145,6 +166,28 @@ def list_bare(lines: Iterable[tuple[int, str]]) -> Iterator[Line]:
         is_sure = not is_given or bare == whole
         is_unclear = re.match(_SAYS_PERHAPS, bare) is not None
         yield Line(number, line, bare if is_sure else whole, is_sure and not is_unclear)
+
+
+def find_dependent(rows: Sequence[str]) -> set[int]:
+    """Return which lines of a script run only if something holds, or somebody calls them.
+
+    It need not be known what: a value that such a line sets may be in effect after a boot, or not.
+    """
+    found: set[int] = set()
+    depth, may_end = 0, False
+    for at, row in enumerate(rows):
+        plain = re.sub(_IF_THERE, r" \2", row) if "-" in row and "/" in row else row
+        plain = re.sub(_WITHIN, " ", re.sub(_THERE, "", plain))
+        opened, closed = len(re.findall(_OPENS, plain)), len(re.findall(_CLOSES, plain))
+        is_within = bool(depth or opened)
+        if is_within or may_end or re.search(_IF_TRUE, plain):
+            found.add(at)
+        may_end = may_end or (
+            (is_within or re.search("&&|[|][|]", plain) is not None)
+            and re.search(_LEAVES, plain) is not None
+        )
+        depth = max(0, depth + opened - closed)
+    return found
 
 
 def _leave_out_texts(rows: Sequence[str]) -> Iterator[str]:

@@ -97,10 +97,18 @@ def find_unclear(wanted: Requirement, facts: KernelFacts) -> list[Cause]:
         text = f"{cite(forecast.by)} sets it where the next kernel is given that, and no file does"
         fix = fix_by_stating(facts, find_value(wanted, facts.running))
         return [Cause("sysctl-command-line", text, fix.remedy, forecast.by)]
+    right = find_value(wanted, facts.running)
+    for index, write in enumerate(facts.scripts):
+        has_run = facts.running == facts.normalize(str(write.at.value))
+        if forecast.values and write.at == forecast.by and write.depends and not has_run:
+            text = f"{cite(write.at)} runs after the files are read where a condition holds"
+            remedy = fix_script(index, facts, right).remedy
+            told = f"{text}, and sets {write.at.value} then"
+            return [Cause("sysctl-script-unclear", told, remedy, forecast.by)]
     if forecast.values:
         return []
     text = f"{cite(forecast.by)} runs after the files are read, and may set {wanted.item}"
-    remedy = Remedy(f"have that line set {find_value(wanted, facts.running)}, or take it out")
+    remedy = Remedy(f"have that line set {right}, or take it out")
     return [Cause("sysctl-script-unclear", text, remedy, forecast.by)]
 
 

@@ -310,5 +310,9 @@ def _apply_scripts(facts: KernelFacts, before: Forecast) -> Forecast:
         elif write.at.value == "":
             forecast = Forecast((), write.at, SCRIPT)
         elif facts.is_taken(facts.key, str(write.at.value)):
-            forecast = Forecast((facts.normalize(write.at.value),), write.at, SCRIPT)
+            value = facts.normalize(write.at.value)
+            if not write.depends:
+                forecast = Forecast((value,), write.at, SCRIPT)
+            elif forecast.values and value not in forecast.values:
+                forecast = Forecast((*forecast.values, value), write.at, SCRIPT)
     return forecast

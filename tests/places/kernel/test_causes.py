@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from mlhost_limits.core.edit import HEADER
-from mlhost_limits.core.finding import PASS, UNKNOWN, Requirement
+from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Requirement
 from mlhost_limits.core.values import Declaration
 from mlhost_limits.kernel.causes import CODES, find_kernel_causes, find_unclear
 from mlhost_limits.kernel.causes_now import blame_absence
@@ -508,6 +508,50 @@ def test_nothing_but_the_value_of_a_script_is_changed(
     world.carry_out(cause.remedy.commands)
     assert world.read(script) == f"#!/bin/sh -e\n{right.format(**names)}\n"
     assert find(world) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if [ -f /etc/gpu ]; then\n  {}\nfi",
+        "if false; then {}; fi",
+        "[ -e /dev/nvidia0 ] && {}",
+        "grep -q gpu /etc/hostname || {}",
+        "case $1 in\nstart)\n  {}\n  ;;\nesac",
+        "tune() {{\n  {}\n}}",
+        "while read a; do {}; done < /etc/x",
+        "[ -f /etc/gpu ] || exit 0\n{}",
+        "if [ -f /etc/gpu ]; then\n  exit\nfi\n{}",
+    ],
+)
+@pytest.mark.parametrize("sets", [65530, 262144])
+def test_what_runs_where_a_condition_holds_may_have_run(
+    tmp_path: Path, text: str, sets: int
+) -> None:
+    """Whichever of the two is right: the file's line, or that of the script."""
+    stated = {65530: "262144", 262144: "65530"}[sets]
+    script = f"#!/bin/sh\n{text.format(f'sysctl -w {MAPS}={sets}')}\n"
+    files = {OURS: f"{MAPS} = {stated}\n", "/etc/rc.local": script}
+    facts = World(tmp_path, files, "1").gather()
+    assert judge_forecast(NEEDED, predict_boot(facts)) == UNKNOWN
+    (cause,) = find_unclear(NEEDED, facts)
+    assert cause.text.endswith(f"where a condition holds, and sets {sets} then")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "(\n  {}\n)",
+        "if true; then\n  echo\nfi\n{}",
+        "echo ${{A:-b}}; {}",
+        "f() {{ echo; }}\n{}",
+    ],
+)
+def test_what_no_condition_decides_on_has_run(tmp_path: Path, text: str) -> None:
+    script = f"#!/bin/sh\n{text.format(f'sysctl -w {MAPS}=65530')}\n"
+    facts = World(tmp_path, {OURS: GOOD, "/etc/rc.local": script}, "262144").gather()
+    assert judge_forecast(NEEDED, predict_boot(facts)) == FAIL
 
 
 @pytest.mark.parametrize("line", ["sysctl -w {key}=$N", "cat /x > {file}", "K={key}; f $K"])
