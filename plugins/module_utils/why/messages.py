@@ -133,6 +133,7 @@ _FILES = (
     ),
     _say("error while creating shared memory segment", (SHM, SHM_QUOTA)),
     _say(_ENOSPC, (SHM, SHM_QUOTA), r"NCCL.*posix_fallocate|joblib will operate in serial mode"),
+    _say("failed to extend /dev/shm/nccl-", (SHM, SHM_QUOTA)),
     _say("items of ancdata", (NOFILE,), r"received 0 items"),
     _say("max file descriptors [", (NOFILE,), r"too low"),
     _say("shared object file: error 23", (FILE_MAX,)),
@@ -221,6 +222,8 @@ _STARTS = (
     _say(_EAGAIN, _TASKS, r"^(make|[\w-]*sh)\b.*: Resource temporarily unavailable"),
     _say(_EAGAIN + "|cannot fork|can't fork|fork: retry", _TASKS, _NO_SOCKET,
          near=_STARTING + "|std::system_error"),
+    _say(_EAGAIN, ("exception", *_TASKS), r"^BlockingIOError: \[Errno 11\] Resource temp\w+ un\w+$",
+         rank=PLAIN),
     _say(_ENOMEM, (COMMIT, SPACE), near=r"\bfork\b|fork_exec|os\.fork|forkpty"),
 )  # fmt: skip
 _RLIMITS = (
@@ -249,7 +252,8 @@ _PERMITS = (
          "|memory locking requested", (MEMLOCK,)),
     _say(_ENOMEM, (MEMLOCK, MAPPINGS),
          near=r"ibv_|reg_mr|mr_reg|register memory|memory registration|completion queue"),
-    _say("ibv_create_qp failed|ibv_create_cq failed|cannot create cq", (MEMLOCK, "exception")),
+    _say("ibv_create_qp failed|ibv_create_cq failed|cannot create cq|ibv_reg_mr failed"
+         "|ibv_reg_mr_iova2 failed", (MEMLOCK, "exception")),
     _say(_ENOMEM + "|operation not permitted", (MEMLOCK,),
          near=r"mlock|memlock|lock(ed|ing)? (\w+ )?(memory|pages|tensor)|io_uring|vfio_map"),
     _say(_EPERM + "|no usable sandbox", ("namespaces-forbidden",),

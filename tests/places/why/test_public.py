@@ -46,6 +46,7 @@ def test_a_message_of_a_thread_is_understood(expected: str, text: str) -> None:
         "OSError: [Errno 99] Cannot assign requested address",
         "sqlite3.OperationalError: unable to open database file",
         "OSError: out of pty devices",
+        "BlockingIOError: [Errno 11] Resource temporarily unavailable",
         "cudaMallocHost failed: cudaErrorMemoryAllocation: out of memory",
     ],
 )
