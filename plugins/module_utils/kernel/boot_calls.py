@@ -57,7 +57,7 @@ _PARTS = r"\brun-parts\b[^\n;&|]{0,99}[ \t](/[\w./-]+)"
 _WORD = r"(?<![\w./-])\w[\w.-]*"
 # A job's time, and then a user; what is set at the top of a crontab has no such field.
 _OF_OTHERS = r"\s*(?:@\w+|[\d*]\S*(?:\s+\S+){4})\s+(?!root\s)[\w.-]+\s"
-_END = r"exit(?:\s+\d+)?\s*"
+_END = r"(?:exit(?:\s+\d+)?|exec\s+(?![-\d<>&])[^;&|\\]*)\s*;?\s*(?:#.*)?"
 _OPENS = r"\b(?:if|case|do)\b|[{(]"
 _CLOSES = r"(?:^|;)\s*(?:(?:fi|esac|done)\b|\})|\)"
 
@@ -99,16 +99,17 @@ def _is_script(path: str, text: str) -> bool:
 def _find_end(text: str) -> int:
     """Return the line after which a script carries nothing out, or 0.
 
-    It is an ``exit`` at the start of a line that no condition, loop or function surrounds.
+    It is an ``exit`` or ``exec`` at the start of a line that no condition, loop or function
+    surrounds.
     """
-    if "\nexit" not in text:
+    if "\nexit" not in text and "\nexec" not in text:
         return 0
     depth, goes_on = 0, False
     for number, line in enumerate(text.split("\n"), 1):
         if line.startswith("#"):
             continue
         if depth == 0 and not goes_on and re.fullmatch(_END, line):
-            return number
+            return number + line.startswith("exec")
         goes_on = goes_on if not line.strip() else re.search(r"(?:&&|\||\\)\s*$", line) is not None
         depth += len(re.findall(_OPENS, line)) - len(re.findall(_CLOSES, line))
         if depth < 0 or "<<" in line or line.count("'") % 2 or line.count('"') % 2:

@@ -440,6 +440,18 @@ RUNS_LOW = f"[Service]\nExecStart=/sbin/{LOW}"
         ({"etc/rc.local": f"#!/bin/sh\n{LOW}", f"{UNITS}/rc-local.service": "-> /dev/null"}, []),
         ({"etc/rc.local": f"#!/bin/sh\nif true; then\n  exit 1\nfi\nexit 0\n{LOW}"}, []),
         ({"etc/rc.local": f"#!/bin/sh\nif false; then\nexit 0\nfi\n{LOW}exit 0\n"}, ["etc/rc.local"]),
+        *(
+            ({"etc/rc.local": f"#!/bin/sh\n{end}\n{LOW}"}, found)
+            for end, found in (
+                ("exit 0;", []),
+                ("exit 0 # done", []),
+                ("exec /opt/agent", []),
+                ("exec > /var/log/x 2>&1", ["etc/rc.local"]),
+                ("exec 3< /etc/x", ["etc/rc.local"]),
+                ("exec /opt/agent || true", ["etc/rc.local"]),
+            )
+        ),
+        ({"etc/rc.local": "#!/bin/sh\nexec /opt/s\n", "opt/s": SETS_LOW}, ["opt/s"]),
         ({"etc/rc.local": f"#!/bin/sh\ncat <<E\nexit 0\nE\n{LOW}"}, ["etc/rc.local"]),
         ({"etc/rc.local": f"#!/bin/sh\n[ -e /nope ] &&\nexit 0\n{LOW}"}, ["etc/rc.local"]),
         ({"etc/rc.local": f"#!/bin/sh\nfalse ||\nexit 0\n{LOW}"}, ["etc/rc.local"]),
