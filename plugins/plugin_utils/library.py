@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_LIBRARY = Path(__file__).parents[1] / "module_utils"
+_LIBRARY = str(Path(__file__).parents[1] / "module_utils")
 _REPORTS = "audit"  # Files of this name serve the controller only.
 
 
@@ -44,11 +44,14 @@ def _pack() -> str:
 
 def _read_library() -> dict[str, bytes]:
     """Return the files that training hosts run, by their paths in the library."""
-    return {
-        path.relative_to(_LIBRARY).as_posix(): path.read_bytes()
-        for path in _LIBRARY.rglob("*.py")
-        if not path.name.startswith(_REPORTS)
-    }
+    found = {}
+    for folder, _folders, names in os.walk(_LIBRARY):
+        for name in names:
+            if name.endswith(".py") and not name.startswith(_REPORTS):
+                path = os.path.join(folder, name)
+                with open(path, "rb") as file:
+                    found[path[len(_LIBRARY) + 1 :]] = file.read()
+    return found
 
 
 def _make_once(path: Path, make: Callable[[], str]) -> str:

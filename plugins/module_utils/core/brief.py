@@ -33,17 +33,15 @@ if TYPE_CHECKING:
     from .cause import Cause, Remedy
     from .waivers import Waiver
 
-_APPEND = re.compile(r"echo ('(?:[^']|'\"'\"')*'|[^\s'\"]+) >> (\S+)")
+_APPEND = r"echo ('(?:[^']|'\"'\"')*'|[^\s'\"]+) >> (\S+)"
 _MOST_TEXTS, _MOST_LINES = 2, 5
-_ENDS = re.compile(r"systemctl (?:--\S+ )*(?:re)?(?:start|load-or-restart) (?!ssh)")
+_ENDS = r"systemctl (?:--\S+ )*(?:re)?(?:start|load-or-restart) (?!ssh)"
 _EDITS = (" >> ", "nothing was done")  # In a command that adds to a file, or edits a line.
-_ACTIVATES = re.compile(
-    r"(?:^|[\s'])(?:systemctl(?! stop)|sysctl(?! -w)|mount|scontrol|podman|docker) "
-)
+_ACTIVATES = r"(?:^|[\s'])(?:systemctl(?! stop)|sysctl(?! -w)|mount|scontrol|podman|docker) "
 _LIVING = (
-    ("--pid", re.compile(r"process:(\d+) .*")),
-    ("--unit", re.compile(r"service:([\w:.\\@-]+)")),
-    ("--container", re.compile(r"container:(?:docker|podman)/([\w.-]+)")),
+    ("--pid", r"process:(\d+) .*"),
+    ("--unit", r"service:([\w:.\\@-]+)"),
+    ("--container", r"container:(?:docker|podman)/([\w.-]+)"),
 )
 """How ``heal`` is told of what runs; a container of a user's own is not root's to raise."""
 _AFTER = {"docker": "restart docker"}
@@ -174,7 +172,7 @@ def _format_heal(reason: Reason, told: Told) -> Iterator[str]:
     if not told.heal or not all(one.item in RLIMITS and one.minimum for one in wanted):
         return
     places = list(dict.fromkeys(one.place for one in wanted))
-    found = [(word, kind.fullmatch(place)) for place in places for word, kind in _LIVING]
+    found = [(word, re.fullmatch(kind, place)) for place in places for word, kind in _LIVING]
     words = [f"{word} {shlex.quote(match[1])}" for word, match in found if match]
     if len(words) == len(places) <= _MOST_TEXTS:
         for number, one in enumerate(words):
@@ -202,7 +200,7 @@ def _describe(reason: Reason) -> str:
 
 
 def _is_plain(remedy: Remedy) -> bool:
-    return bool(remedy.lines) and bool(_APPEND.fullmatch(remedy.lines[0]))
+    return bool(remedy.lines) and bool(re.fullmatch(_APPEND, remedy.lines[0]))
 
 
 def _list_new(reason: Reason, done: set[str]) -> list[str]:
@@ -218,7 +216,7 @@ def _list_new(reason: Reason, done: set[str]) -> list[str]:
 
 def _is_activation(line: str) -> bool:
     """Tell whether a command makes what is stated count: it may be needed after every edit."""
-    return bool(_ACTIVATES.search(line)) and not any(one in line for one in _EDITS)
+    return bool(re.search(_ACTIVATES, line)) and not any(one in line for one in _EDITS)
 
 
 def _find_then(reason: Reason) -> str:
@@ -253,7 +251,7 @@ def _format_run(reason: Reason, told: Told, done: set[str]) -> Iterator[str]:
         return
     yield from ["     run  # what stands above"] if is_above else []
     yield from shown
-    if any(_ENDS.search(line) for line in every):
+    if any(re.search(_ENDS, line) for line in every):
         yield "     note a restart ends what runs there"
     _note_edits(reason, done)
 
@@ -285,7 +283,7 @@ def _merge(commands: Iterable[str]) -> list[str]:
     """Put lines that are added to one file, one after another, into one command."""
     merged: list[tuple[str, list[str]]] = []
     for command in commands:
-        found = _APPEND.fullmatch(command)
+        found = re.fullmatch(_APPEND, command)
         path = found[2] if found else ""
         if path and merged and merged[-1][0] == path:
             merged[-1][1].append(found[1] if found else "")

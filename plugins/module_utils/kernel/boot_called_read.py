@@ -8,6 +8,7 @@ import re
 import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 from ..host.door import open_file
 from ..host.files import list_folder, read_text, under
@@ -32,6 +33,8 @@ _LOCAL_COMMANDS = ("/usr/local/sbin", "/usr/local/bin")
 """Where systemd, and the shells that it starts, look for a command first."""
 _FOLDERS_WITHOUT_COMMANDS = ("/usr/lib/", "/etc/pam.d/", "/etc/tmpfiles.d/")
 _WITHOUT_CALLS = ("/usr/lib/tmpfiles.d/", "/etc/tmpfiles.d/")
+_OF_BOOT = ("/dev/", "/proc/", "/run/", "/sys/", "/var/run/")
+"""Folders that a boot makes: no script lies there before."""
 _COMMENTS = r"(?m)^[ \t]*#.*"
 _LARGEST = 2**20
 _DEEPEST = 8  # Scripts that scripts call.
@@ -45,6 +48,8 @@ class Called:
 
     def __init__(self, root: str) -> None:
         self._root = root
+        self.looked = {f"{one}/" for one in _LOCAL_COMMANDS}
+        """What decided: the files, and with a slash at the end the folders that were listed."""
         self._texts: dict[str, tuple[str, bool] | None] = {}
         self._names: dict[str, list[str]] = {}
         self._local = {
@@ -111,7 +116,10 @@ class Called:
 
         :returns: ``None`` where it is there, and nobody may say what it holds.
         """
+        if path.startswith(_OF_BOOT):
+            return ""
         if path not in self._texts:
+            self.looked.add(path)
             self._texts[path] = _read_short(path, self._root)
         found = self._texts[path]
         if found is None:
@@ -140,7 +148,8 @@ class Called:
             yield from self._list_below(folder)
         for pattern in find_globs(text):
             paths = self._list_or_note(pattern.rpartition("/")[0], pattern)
-            yield from [one for one in paths if matches_path(pattern, one)][:_MOST_OF_FOLDER]
+            fit = (one for one in paths if matches_path(pattern, one))
+            yield from islice(fit, _MOST_OF_FOLDER)
 
     def _list_below(self, folder: str) -> list[str]:
         """Return what lies in a folder and in those in it, as far as root may look."""
@@ -153,6 +162,9 @@ class Called:
 
     def _list_or_note(self, folder: str, name: str = "") -> list[str]:
         """Return the paths in a folder, or what names it where nobody may say what lies there."""
+        if f"{folder}/".startswith(_OF_BOOT):
+            return []
+        self.looked.add(f"{folder}/")
         try:
             return [f"{folder}/{name}" for name in list_folder(folder, self._root)]
         except OSError:

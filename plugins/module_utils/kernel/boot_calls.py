@@ -24,7 +24,7 @@ _FEW, _MOST_NAMES = 20, 200  # Of folders and instances; of files that a text ru
 _FIREWALL = "/etc/default/ufw"  # ufw(8) loads the file that it names there.
 _LOADED_BY_FIREWALL = r"(?m)^\s*IPT_SYSCTL=[\"']?(/[\w./-]+)"
 # The slash stands first, for which Python looks faster than for what may not stand before it.
-_CALLED = re.compile(r"/(?<![\w/.+@-]/)(?!(?:dev|proc|run|sys)/)[\w.+@-]+/[\w./+@-]+")
+_CALLED = r"/(?<![\w/.+@-]/)(?!(?:dev|proc|run|sys)/)[\w.+@-]+/[\w./+@-]+"
 _SPACES = ('"/', "'/", "\\ ", "\\x20")
 _SPACED = (
     r"\"(/[^\"\n$`*]* [^\"\n$`*]*)\"|'(/[^'\n$`*]* [^'\n$`*]*)'"
@@ -35,7 +35,7 @@ _INTERPRETER = (
     r"[ \t]+(?:-\S+[ \t]+){0,9}"
 )
 _GIVEN = rf"{_INTERPRETER}[\"']?(?:\./)?([\w./+@-]+)"
-_ENTERED = re.compile(r"(?:\bcd\s+|\bWorkingDirectory\s*=\s*)[\"']?(/[\w./-]+)")
+_ENTERED = r"(?:\bcd\s+|\bWorkingDirectory\s*=\s*)[\"']?(/[\w./-]+)"
 _RELATIVE = rf"(?:(?<![\w/.-])\./|{_INTERPRETER}[\"']?)(\w[\w./-]*)"
 _LONGEST = 4096  # Characters of a line in which patterns are looked for.
 _GLOB = r"(.*?)(?<![\w./+@*-])(/[\w./+@-]*/[\w.+@*-]*\*[\w.+@*-]*)"
@@ -129,9 +129,9 @@ def _is_crontab(path: str) -> bool:
 
 def find_called(path: str, text: str) -> list[str]:
     """Return the files that a file has run at boot."""
-    relative = list(_find_relative(text)) if _ENTERED.search(text) else []
+    relative = list(_find_relative(text)) if re.search(_ENTERED, text) else []
     if is_unit(path) or _is_crontab(path):
-        running = list(list_running(path, text)) if _CALLED.search(text) else []
+        running = list(list_running(path, text)) if re.search(_CALLED, text) else []
         running += (
             list_commands(path, text, "Environment")
             if is_unit(path) and "Environment" in text
@@ -153,13 +153,13 @@ def join_commands(path: str, text: str) -> str:
 
 def list_paths(text: str) -> list[str]:
     """Return what may be the path of a file that a text runs, in comments too."""
-    relative = _find_relative(text) if _ENTERED.search(text) else ()
+    relative = _find_relative(text) if re.search(_ENTERED, text) else ()
     return [*(name for _at, name in _list_paths(text)), *relative]
 
 
 def _list_paths(text: str) -> Iterator[tuple[int, str]]:
     """Yield what may be the path of a file, and where it starts: blanks are quoted, or escaped."""
-    yield from ((found.start(), found[0]) for found in _CALLED.finditer(text))
+    yield from ((found.start(), found[0]) for found in re.finditer(_CALLED, text))
     for found in re.finditer(_SPACED, text) if any(one in text for one in _SPACES) else ():
         name = found[1] or found[2] or found[3].replace("\\x20", " ").replace("\\ ", " ")
         yield found.start(), name
@@ -275,7 +275,7 @@ def _is_of_name(char: str) -> bool:
 def _find_relative(text: str) -> Iterator[str]:
     """Yield the files that a text runs from where it goes before."""
     names = list(dict.fromkeys(re.findall(_RELATIVE, text)))[:_MOST_NAMES]
-    for folder in list(dict.fromkeys(_ENTERED.findall(text)))[:_FEW]:
+    for folder in list(dict.fromkeys(re.findall(_ENTERED, text)))[:_FEW]:
         yield from (f"{folder.rstrip('/')}/{name}" for name in names)
 
 

@@ -20,10 +20,11 @@ _OF_BOOT = ("/dev", "/proc", "/run", "/sys", "/var/run")
 _EVERYWHERE = ("/dev", "/proc", "/proc/sys", "/proc/sys/kernel", "/proc/sys/vm", "/run", "/sys")
 
 
-def judge_conditions(texts: Mapping[str, str], root: str) -> bool | None:
+def judge_conditions(texts: Mapping[str, str], root: str, looked: set[str]) -> bool | None:
     """Tell whether the conditions of a unit hold at boot; ``None`` where that is not known.
 
     :param texts: The unit and its drop-ins, in the order in which systemd reads them.
+    :param looked: Gets the files that decide it.
     """
     if not any("Condition" in text or "Assert" in text for text in texts.values()):
         return True
@@ -34,7 +35,7 @@ def judge_conditions(texts: Mapping[str, str], root: str) -> bool | None:
     triggers: list[bool | None] = []
     for one in found:
         of_any = one.value.startswith("|")
-        (triggers if of_any else sure).append(_judge(one, root))
+        (triggers if of_any else sure).append(_judge(one, root, looked))
     if triggers:  # One of those is enough.
         sure.append(True if True in triggers else None if None in triggers else False)
     return _join(sure)
@@ -56,7 +57,7 @@ def _join(answers: Iterable[bool | None]) -> bool | None:
     return False if False in found else None if None in found else True
 
 
-def _judge(setting: Setting, root: str) -> bool | None:
+def _judge(setting: Setting, root: str, looked: set[str]) -> bool | None:
     kind = setting.name.replace("Condition", "", 1).replace("Assert", "", 1)
     value = setting.value.lstrip("|").strip()
     wanted = not value.startswith("!")
@@ -70,6 +71,7 @@ def _judge(setting: Setting, root: str) -> bool | None:
         return wanted
     if f"{value}/".startswith(tuple(f"{one}/" for one in _OF_BOOT)) or kind not in _KINDS:
         return None  # What a boot makes is not in a tree, and that of a host may be gone.
+    looked.add(value)
     try:
         return _KINDS[kind](under(value, root)) is wanted
     except OSError:

@@ -36,7 +36,7 @@ _NEAR = r"/proc(?!/(?!sys)[\w.*])"  # What lies there beside it sets none.
 _LOAD = rf"{LOADS}|\bsystemd-sysctl\b"
 _NO_SHELL = r"#!.*\b(?:python|perl|ruby)"
 _IS_OPEN = r"[$*?`]|\bxargs\b|\{[^\s{}]*,"
-_OPEN = re.compile(r"[$*?`{]|\bxargs\b|\bsysctl\b.*\s-\w*[pf]\b")
+_OPEN = r"[$*?`{]|\bxargs\b|\bsysctl\b.*\s-\w*[pf]\b"
 _PATH = r"/proc/sys/[\w./-]+"
 _READERS = r"cat|head|tail|ls|stat|test|read|grep|awk|cut|wc|sed\s+-n"
 _READS = (
@@ -147,7 +147,7 @@ def _find_tails(key: str, text: str) -> list[str]:
 
 def _may_set(line: str, key: str, text: str) -> bool:
     """Tell whether a line sets what only the variables of its script tell, which may be a key."""
-    if not _OPEN.search(line):
+    if not re.search(_OPEN, line):
         return False
     if len(line) > _LONGEST:
         return "sysctl" in line or "/proc/sys/" in line

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from ..host.files import list_folder, read_distribution, read_each, read_text, under
 from .boot_called_read import Called
 from .boot_calls import find_asked, find_loaded, put_instances
+from .boot_quiet_read import Loud
 from .boot_scripts import is_about_sysctls
 from .boot_units import is_doubtful, mark
 from .boot_units_read import (
@@ -57,6 +58,8 @@ _INIT, _RUNLEVELS = "/etc/init.d", ("/etc/rcS.d", *(f"/etc/rc{level}.d" for leve
 _INITRAMFS = "/etc/initramfs-tools/scripts"
 _CRON, _LOCAL_UNIT = ("cron.service", "crond.service"), "rc-local.service"
 _OF_CRON = ("/etc/cron", "/etc/anacrontab", "/var/spool/cron/")
+_READER = "/systemd-sysctl"
+_OWN_CALL = rf"(?<=[=\"])(?:/usr)?/lib/systemd{_READER}(?: --prefix=/net/[^\s\"]+)*(?=\"?(?:\n|$))"
 _UFW, _UFW_IS_ON = "/etc/default/ufw", r"(?mi)^\s*ENABLED=[\"']?yes"
 _BY_RUN_PARTS = ("/etc/cron.", "/etc/network/if-", "/etc/ppp/")
 _OF_RUN_PARTS = re.compile(r"[\w-]+", re.ASCII)
@@ -89,18 +92,36 @@ def _read_started(
     """Return what those units and all else runs, by path, and the units that scripts start."""
     found: dict[str, str] = {}
     asked: set[str] = set()
-    called = Called(root)
     listed = read_each(_list_scripts(root, started, of_packages), root, read_script)
-    for path, text in settle_units(dict(listed), started, root).items():
-        whole = put_instances(path, text, started)
-        if not called.may_matter(path, whole, is_wanted):
-            continue
-        for name, one in called.read_all(path, text, whole).items():
+    scripts = {path: _leave_out_own(path, text) for path, text in listed}
+    kept = Loud(scripts, started, is_wanted.__name__[len("is_about_") :]) if root == "/" else None
+    loud = kept.recall() if kept else None
+    if loud == []:
+        return found, asked
+    called = Called(root)
+    texts = settle_units(scripts, started, root, called.looked)
+    wholes = {path: put_instances(path, text, started) for path, text in texts.items()}
+    if loud is None:
+        loud = [path for path, text in wholes.items() if called.may_matter(path, text, is_wanted)]
+        if kept:
+            kept.keep(loud, called.looked)
+    for path in loud:
+        for name, one in called.read_all(path, texts[path], wholes[path]).items():
             asked |= find_asked(name, one)
             is_new = name not in found or is_doubtful(found[name])
             if is_new and (is_wanted(one) or one.unread):
                 found.update({**_read_loaded(name, one, root), name: one})
     return found, asked
+
+
+def _leave_out_own(path: str, text: str) -> str:
+    """Return a text of a package without systemd's call of its own reader of sysctl.d.
+
+    What that reads is known, whoever calls it.
+    """
+    if not path.startswith("/usr/lib/") or _READER not in text:
+        return text
+    return mark(re.sub(_OWN_CALL, "", text), text)
 
 
 def read_early_scripts(root: str = "/") -> dict[str, str]:

@@ -168,9 +168,12 @@ def _is_own(path: str, folder: str, root: str) -> bool:
 
 
 def settle_units(
-    texts: Mapping[str, str], started: Mapping[str, bool], root: str
+    texts: Mapping[str, str], started: Mapping[str, bool], root: str, looked: set[str]
 ) -> dict[str, str]:
-    """Return the texts, those of units without the commands that no boot runs as root."""
+    """Return the texts, those of units without the commands that no boot runs as root.
+
+    :param looked: Gets the files besides the texts that decide it.
+    """
     found, by_unit = dict(texts), defaultdict(list)
     for path in texts:
         folder, name = path.split("/")[-2:]
@@ -181,13 +184,17 @@ def settle_units(
         elif folder in ("service.d", "socket.d"):
             found.update(settle_unit({path: texts[path]}))
     for unit, paths in by_unit.items():
-        settled = _settle(unit, {path: texts[path] for path in paths}, started, root)
+        settled = _settle(unit, {path: texts[path] for path in paths}, started, root, looked)
         found.update({path: settled.get(path, "") for path in paths})
     return found
 
 
 def _settle(
-    unit: str, texts: Mapping[str, str], started: Mapping[str, bool], root: str
+    unit: str,
+    texts: Mapping[str, str],
+    started: Mapping[str, bool],
+    root: str,
+    looked: set[str],
 ) -> dict[str, Script]:
     """Return a unit and its drop-ins as they are read; those that others hide are left out."""
     by_name = {
@@ -195,18 +202,19 @@ def _settle(
     }
     drop_ins = [by_name[name] for name in sorted(by_name)]
     whole = [path for path in texts if not path.split("/")[-2].endswith(_DROP_INS)]
-    base = texts[whole[-1]] if whole else _read_base(unit, root)
+    base = texts[whole[-1]] if whole else _read_base(unit, root, looked)
     first = whole[-1] if whole else unit
     parts = {first: base, **{path: texts[path] for path in drop_ins}}
     runs: bool | None = _is_started(unit, started) or None
-    is_met = judge_conditions(parts, root)
+    is_met = judge_conditions(parts, root, looked)
     return settle_unit(parts, runs if is_met else is_met)
 
 
-def _read_base(unit: str, root: str) -> str:
+def _read_base(unit: str, root: str, looked: set[str]) -> str:
     """Return the text of a unit of which only drop-ins are listed."""
     stem, at, instance = unit.partition("@")
     names = [unit, f"{stem}@.{instance.rpartition('.')[2]}"] if at else [unit]
     folders = (UNITS, _LOCAL_UNITS, _UNITS_OF_PACKAGES)
-    texts = (read_script(f"{folder}/{name}", root) for name in names for folder in folders)
-    return next(filter(None, texts), "")
+    paths = [f"{folder}/{name}" for name in names for folder in folders]
+    looked.update(paths)
+    return next(filter(None, (read_script(path, root) for path in paths)), "")

@@ -19,11 +19,11 @@ SSHRC = "/etc/ssh/sshrc"
 _ENVIRONMENT, _PAM_ENV = "/etc/environment", "/etc/security/pam_env.conf"
 _VARIABLE = r"\s*(?:export\s+)?(?:BASH_ENV|ENV)\s*=(.*)"
 _OF_PAM = r"\s*(?:BASH_ENV|ENV)\s.*?\b(?:DEFAULT|OVERRIDE)=(\"[^\"]*\"|\S+).*"
-_OF_CRON = re.compile(r"\s*(?:SHELL|BASH_ENV)\s*=(.*)")
+_OF_CRON = r"\s*(?:SHELL|BASH_ENV)\s*=(.*)"
 _FORCED = r"""\s*(?:[\w-]+(?:="(?:[^"\\]|\\.)*")?,)*command="((?:[^"\\]|\\.)*)\""""
-_OF_GETTY = re.compile(r"\s*ExecStart\s*=.*getty\s(?:.*\s)?(?:-\w*l|--login-p\w*)[\s=]*(\S+).*")
-_STARTS = re.compile(r"\s*ExecStart\s*=\s*(\S+)")
-_SETS_OTHERS = re.compile(r"\b(?:prlimit|setrlimit)\b")
+_OF_GETTY = r"\s*ExecStart\s*=.*getty\s(?:.*\s)?(?:-\w*l|--login-p\w*)[\s=]*(\S+).*"
+_STARTS = r"\s*ExecStart\s*=\s*(\S+)"
+_SETS_OTHERS = r"\b(?:prlimit|setrlimit)\b"
 """sshrc is a process of its own: what it sets for itself ends with it."""
 
 
@@ -59,17 +59,17 @@ def _unquote(text: str) -> str:
 def find_cron_settings(text: str, path: str) -> Iterator[Declaration]:
     """Yield the lines of a crontab that choose the shell of its jobs, or what it reads first."""
     for number, line in enumerate(text.split("\n"), 1):
-        found = _OF_CRON.fullmatch(line)
+        found = re.fullmatch(_OF_CRON, line)
         if found and _unquote(found[1]):
             yield Declaration(path, number, line, _unquote(found[1]))
 
 
 def find_login_programs(line: Declaration) -> Iterator[Declaration]:
     """Yield a line of a getty's unit that has it start another program than login(1)."""
-    start = _STARTS.match(line.text)
+    start = re.match(_STARTS, line.text)
     if start and "getty" not in start[1]:
         yield line._replace(value=start[1])
-    found = _OF_GETTY.fullmatch(line.text)
+    found = re.fullmatch(_OF_GETTY, line.text)
     if found and _unquote(found[1]).rpartition("/")[2] != "login":
         yield line._replace(value=_unquote(found[1]))
 
@@ -92,7 +92,7 @@ def find_forced_keys(text: str, path: str) -> Iterator[Declaration]:
 def find_lines_about_others(text: str, path: str) -> Iterator[Declaration]:
     """Yield the lines that set limits of other processes than the one that runs them."""
     for command in list_commands(text):
-        found = _SETS_OTHERS.search(command.text)
+        found = re.search(_SETS_OTHERS, command.text)
         if found:
             row = command.find_row(found.start())
             yield Declaration(path, row.number, row.text, "")

@@ -31,7 +31,7 @@ _FLAGS, _WORDS = (
 """By the flag of Bourne's shells, and by C's word, the limit that each sets."""
 
 _CALL = re.compile(r"(?:^|[\s;&|({])(ulimit|limit|prlimit)\s+((?:(?<=[<>])&|&(?=>)|[^;&|)}#])+)")
-_REDIRECTED = re.compile(r"(?:&|\d{1,4})?(?:>+[&|]?|<+&?)\s*\S*")
+_REDIRECTED = r"(?:&|\d{1,4})?(?:>+[&|]?|<+&?)\s*\S*"
 _HINT = re.compile(r"\b(?:u|pr)limit\b|setrlimit|softlimit|RLIMIT_")
 """What sets a limit in a way that is not read here: by an alias, by eval, in another language."""
 
@@ -111,7 +111,7 @@ def find_shell_limits(text: str, path: str, hints: bool = False) -> Iterator[She
     for command in (one for place, one in enumerate(commands) if place not in printed):
         for call in _CALL.finditer(command.text):
             row = command.find_row(call.start(1))
-            words = _REDIRECTED.sub(" ", call[2]).split()
+            words = re.sub(_REDIRECTED, " ", call[2]).split()
             for item, bounds, value in _READERS[call[1]](words):
                 yield ShellLine(item, bounds, Declaration(path, row.number, row.text, value))
         hint = _find_hint(command.text) if hints else None

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from .shell_commands import Command
 
 _PRINTERS = "echo|printf|logger"
-_MAY_RUN = re.compile(
+_MAY_RUN = (
     r"\b(?:eval|exec|alias|function|coproc)\b|`|\$\((?!\()|<\(|(?<!\|)\|(?!\|)|>(?!&\s?[12]\b|\s*/dev/null\b)"
     rf"|\b(?:{_PRINTERS}|cat)\s*[(=]|\bprintf\s+-"
 )
 """What may run a text that is printed, or keep it: then a line that prints may set a limit."""
 _WORD = r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s"'\\;&<>(){}#]"""
-_PRINT = re.compile(rf"\s*(?:{_PRINTERS})\s(?:{_WORD}|\s|>&[12]|>\s*/dev/null)*")
-_HERE = re.compile(r"\s*cat\s+<<(-?)\s*(['\"]?)(\w+)\2\s*(?:>&2\s*)?")
+_PRINT = rf"\s*(?:{_PRINTERS})\s(?:{_WORD}|\s|>&[12]|>\s*/dev/null)*"
+_HERE = r"\s*cat\s+<<(-?)\s*(['\"]?)(\w+)\2\s*(?:>&2\s*)?"
 
 
 def find_printed(commands: Sequence[Command]) -> frozenset[int]:
@@ -26,14 +26,14 @@ def find_printed(commands: Sequence[Command]) -> frozenset[int]:
     text that has a pipe, a substitution, eval, or writes a file, nothing is.
     """
     texts = [command.text for command in commands]
-    if not any(_PRINT.match(text) or _HERE.match(text) for text in texts):
+    if not any(re.match(_PRINT, text) or re.match(_HERE, text) for text in texts):
         return frozenset()
-    if any(_MAY_RUN.search(text) for text in texts):
+    if any(re.search(_MAY_RUN, text) for text in texts):
         return frozenset()
     found, end = set(), 0
     for place, text in enumerate(texts):
-        here = _HERE.fullmatch(text)
-        if place < end or _PRINT.fullmatch(text):
+        here = re.fullmatch(_HERE, text)
+        if place < end or re.fullmatch(_PRINT, text):
             found.add(place)
         elif here:
             end = _find_end(texts, place + 1, here[3], bool(here[1]))

@@ -15,11 +15,11 @@ from .shell_commands import Command, list_commands
 
 _WORD = r"((?:\$\{[^{}\s]*\}|[^\s;&|\"')}])+)"
 _SOURCE = re.compile(rf"(?:^|[\s;&|({{])\\?(?:\.|source)\s+[\"']?{_WORD}")
-_OF_SCRIPTS = re.compile(rf"(?:^|[\s;&|({{])BASH_ENV=[\"']?{_WORD}")
+_OF_SCRIPTS = rf"(?:^|[\s;&|({{])BASH_ENV=[\"']?{_WORD}"
 """What each script reads first that is started from here on."""
-_EXEC = re.compile(r"(?:^|[\s;&|({])exec\s+(?![-\d]*[<>&]|\{)")
+_EXEC = r"(?:^|[\s;&|({])exec\s+(?![-\d]*[<>&]|\{)"
 _ASSIGNED = re.compile(rf"(?:^|[\s;&|({{])(\w+)=[\"']?(?=[/~$]){_WORD}")
-_LOOP = re.compile(r"\bfor\s+(\w+)\s+in\s+([^;\n]*)")
+_LOOP = r"\bfor\s+(\w+)\s+in\s+([^;\n]*)"
 _NAMED = re.compile(r"(?:~|\$\w+|\$\{\w+\})?/[\w.*?/\[\]-]+")
 _LISTS = re.compile(r"\b(?:run-parts|ls|find)\b")
 _VARIABLE = re.compile(r"\$\{(?P<braced>\w+)(?::?[-=](?P<default>[^{}]*))?\}|\$(?P<bare>\w+)")
@@ -58,7 +58,7 @@ def find_sources(text: str, path: str, home: str) -> Sources:
             ]
             named += [(name, at) for name in plain]
             unclear += [at] if len(plain) < len(names) or not names else []
-        program = _EXEC.search(command.text) if "exec" in command.text else None
+        program = re.search(_EXEC, command.text) if "exec" in command.text else None
         becomes += [_declare(command, program, path)] if program else []
     return Sources(tuple(named), tuple(dict.fromkeys(unclear)), tuple(becomes))
 
@@ -70,7 +70,7 @@ def _declare(command: Command, found: re.Match[str], path: str) -> Declaration:
 
 def _find_first(content: str) -> Iterator[re.Match[str]]:
     """Yield what a line has each script read first."""
-    return _OF_SCRIPTS.finditer(content) if "BASH_ENV" in content else iter(())
+    return re.finditer(_OF_SCRIPTS, content) if "BASH_ENV" in content else iter(())
 
 
 def _find_variables(commands: Iterable[Command], home: str) -> dict[str, list[str]]:
@@ -79,7 +79,7 @@ def _find_variables(commands: Iterable[Command], home: str) -> dict[str, list[st
     for command in commands:
         for name, word in _ASSIGNED.findall(command.text):
             known.setdefault(name, []).append(word)
-        for name, words in _LOOP.findall(command.text) if "for" in command.text else ():
+        for name, words in re.findall(_LOOP, command.text) if "for" in command.text else ():
             end = "/*" if _LISTS.search(words) else ""
             found = [word + end for word in _NAMED.findall(words)]
             known.setdefault(name, []).extend(found or [words])

@@ -14,10 +14,11 @@ from ..core.values import UNLIMITED, Declaration, NamedTuple, Rlimit
 MAIN_FILE, SUDO_CONF = "/etc/sudoers", "/etc/sudo.conf"
 _OTHER_FILE = r"^[ \t]*Plugin[ \t]+sudoers_policy[ \t].*?\bsudoers_file=(/\S+)"
 
-_INCLUDE = re.compile(r'\s*[@#](include|includedir)\s+("[^"]+"|(?:\\.|[^\s\\])+)\s*')
-_DEFAULTS = re.compile(r"\s*Defaults([@:!>]\S*)?\s+(.*)", re.DOTALL)
-_SETTING = re.compile(
-    r'(?:(?<!!)(!+)\s*)?(rlimit_[a-z]+|pam_session|pam_service|pam_login_service)\b\s*(?:=\s*("[^"]*"|[^,\s]+))?'
+_INCLUDE = r'\s*[@#](include|includedir)\s+("[^"]+"|(?:\\.|[^\s\\])+)\s*'
+_DEFAULTS = r"(?s)\s*Defaults([@:!>]\S*)?\s+(.*)"
+_SETTING = (
+    r"(?:(?<!!)(!+)\s*)?(rlimit_[a-z]+|pam_session|pam_service|pam_login_service)\b"
+    r'\s*(?:=\s*("[^"]*"|[^,\s]+))?'
 )
 _AS_IT_IS = "default"
 _OWN_SERVICES = {"pam_service": "sudo", "pam_login_service": "sudo-i"}
@@ -54,7 +55,7 @@ def find_main_file(text: str) -> str:
 
 def find_sudo_includes(text: str) -> list[tuple[str, str]]:
     """Return the words ``include`` or ``includedir`` of a file, each with the path it names."""
-    found = (_INCLUDE.fullmatch(line) for line in text.split("\n") if "include" in line)
+    found = (re.fullmatch(_INCLUDE, line) for line in text.split("\n") if "include" in line)
     return [(match[1], match[2].strip('"').replace("\\", "")) for match in found if match]
 
 
@@ -80,9 +81,9 @@ def _read_settings(path: str, text: str) -> Iterator[tuple[str, str, SudoSetting
     """Yield whom each setting is about, its name, and what it does, nothing for the default."""
     for number, line in _join_lines(text):
         may_set = "rlimit_" in line or "pam_" in line
-        match = _DEFAULTS.fullmatch(line) if may_set else None
+        match = re.fullmatch(_DEFAULTS, line) if may_set else None
         scope = (match and match[1]) or ""
-        for no, key, value in _SETTING.findall(match[2]) if match else ():
+        for no, key, value in re.findall(_SETTING, match[2]) if match else ():
             item = key.partition("_")[2]
             at = Declaration(path, number, line, value)
             if key == "pam_session":

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is kept of the scripts of a boot is used as long as nothing that decided it has changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from mlhost_limits.kernel import boot_quiet_read
+from mlhost_limits.kernel.boot_quiet_read import READERS, Loud
+from mlhost_limits.write.cache import keep_cached, read_cached
+
+SCRIPTS = {"/etc/rc.local": "#!/bin/sh\n/opt/tune\n"}
+STARTED = {"cron.service": True}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "kept").mkdir()
+    kept = str(tmp_path / "kept")
+    monkeypatch.setattr(boot_quiet_read, "FOLDER", kept)
+    monkeypatch.setattr(boot_quiet_read, "read_cached", partial(read_cached, folder=kept))
+    monkeypatch.setattr(boot_quiet_read, "keep_cached", partial(keep_cached, folder=kept))
+    return kept
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A script that another calls, one that is not there, and a folder that is listed."""
+    monkeypatch.setattr(boot_quiet_read, "_SETTLED", -60.0)  # It was made just now.
+    folder = tmp_path / "opt"
+    (folder / "parts").mkdir(parents=True)
+    (folder / "tune").write_text("#!/bin/sh\n: 1\n")
+    (folder / "link").symlink_to("tune")
+    return folder
+
+
+def keep(tree: Path) -> None:
+    looked = [*(f"{tree}/{name}" for name in ("tune", "absent", "link", "parts/")), "/none/x"]
+    Loud(SCRIPTS, STARTED, "sysctls").keep(["/etc/rc.local"], looked)
+
+
+def recall() -> list[str] | None:
+    found: list[str] | None = Loud(SCRIPTS, STARTED, "sysctls").recall()
+    return found
+
+
+def test_what_was_found_is_used_again(tree: Path) -> None:
+    assert recall() is None
+    keep(tree)
+    assert recall() == ["/etc/rc.local"]
+
+
+def rewrite(tree: Path) -> None:
+    """Write as many other bytes, and give the file its time back."""
+    file = tree / "tune"
+    times = file.stat()
+    file.write_text("#!/bin/sh\n: 2\n")
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def relink(tree: Path) -> None:
+    (tree / "other").write_text("#!/bin/sh\nsysctl -w vm.max_map_count=1\n")
+    (tree / "link").unlink()
+    (tree / "link").symlink_to("other")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        rewrite,
+        relink,
+        lambda tree: (tree / "tune").unlink(),
+        lambda tree: (tree / "absent").write_text("x"),
+        lambda tree: (tree / "parts" / "new").write_text("x"),
+        lambda tree: (tree / "tune").chmod(0o755),
+        lambda tree: tree.chmod(0o777),
+    ],
+    ids=["content", "link", "gone", "new", "part", "mode", "open to others"],
+)
+def test_a_change_is_seen(tree: Path, change: Callable[[Path], object]) -> None:
+    keep(tree)
+    change(tree)
+    assert recall() is None
+
+
+@pytest.mark.parametrize(
+    ("scripts", "started", "name"),
+    [
+        ({"/etc/rc.local": "#!/bin/sh\n/opt/tune \n"}, STARTED, "sysctls"),
+        ({**SCRIPTS, "/etc/cron.d/x": ""}, STARTED, "sysctls"),
+        (SCRIPTS, {"cron.service": False}, "sysctls"),
+        (SCRIPTS, {}, "sysctls"),
+        (SCRIPTS, STARTED, "shm"),
+    ],
+)
+def test_other_scripts_are_others(
+    tree: Path, scripts: dict[str, str], started: dict[str, bool], name: str
+) -> None:
+    keep(tree)
+    assert Loud(scripts, started, name).recall() is None
+
+
+def test_where_nothing_of_ours_is_kept_nothing_is_left(tree: Path, folder: str) -> None:
+    os.rmdir(folder)
+    keep(tree)
+    assert not os.path.exists(folder)
+
+
+def test_other_code_finds_anew(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(boot_quiet_read.__file__).parent
+    assert {path.stem for path in folder.glob("boot_*.py")} <= set(READERS)
+    assert all((folder / f"{name}.py").exists() for name in READERS)
+    keep(tree)
+    archive = tree / "mlhost-limits.pyz"
+    archive.write_text("another")
+    monkeypatch.setattr(boot_quiet_read, "__file__", f"{archive}/kernel/boot_quiet_read.py")
+    assert recall() is None
+    keep(tree)
+    assert recall() is not None
+    archive.write_text("yet another")
+    assert recall() is None
+
+
+def test_what_changed_just_now_is_not_kept(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boot_quiet_read, "_SETTLED", 60.0)
+    keep(tree)
+    assert recall() is None
+
+
+def test_what_lies_in_a_folder_that_is_not_listed_changes_nothing(tree: Path) -> None:
+    keep(tree)
+    (tree / "beside").write_text("x")
+    assert recall() is not None
