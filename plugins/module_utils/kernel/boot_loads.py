@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping
+from functools import lru_cache
 
 from .boot_calls import CALL, LOADS, list_loaded
 from .boot_units import is_doubtful
@@ -16,6 +18,7 @@ FILES, GIVEN, OTHERS = "files", "given", "others"
 _STDIN = r"\s(?:-[a-eg-oq-z]*[pf]|--load[= ])\s*[\"']?(?:-(?![\w-])|/dev/stdin|<\()"
 _SAYS = r"\b(?:echo|printf)\b|<<"
 _MADE = r"(?:>|\btee\b(?:[ \t]+-a)?)[ \t]*[\"']?(/(?!dev/|proc/)[\w./+@-]+)"
+_NAMED = r"/[\w./+@-]+"
 _MOST_MADE = 50
 _COPIES = r"\b(?:cp|mv|ln|install|rsync|tar|curl|wget)\b[^\n;&|]*/etc/sysctl(?:\.d|\.conf)"
 _RESTARTS = r"\bsystemctl\b[^;&|]*start\b[^;&|]*\bsystemd-sysctl\b"
@@ -28,16 +31,18 @@ def find_made(text: str) -> list[str]:
 
 def judge_loads(line: str, text: str, texts: Mapping[str, str]) -> str:
     """Return what a line of a script has read that is not among these texts, or nothing."""
-    if "sysctl" not in line:
+    if "sysctl" not in line or not (re.search(LOADS, line) or "systemctl" in line):
         return ""
-    copies = "/etc/sysctl" in text and re.search(_COPIES, text) is not None
-    if copies and re.search(_RESTARTS, line):
-        return OTHERS
-    for call in re.findall(CALL, line):
-        found = _judge_call(call, line, text, texts) if re.search(LOADS, call) else ""
-        if found:
-            return OTHERS if copies and found == FILES else found
-    return ""
+    calls = (call for call in re.findall(CALL, line) if re.search(LOADS, call))
+    found = next(filter(None, (_judge_call(call, line, text, texts) for call in calls)), "")
+    restarts = re.search(_RESTARTS, line) is not None
+    return OTHERS if (restarts or found == FILES) and _copies(text) else found
+
+
+@lru_cache(maxsize=8)
+def _copies(text: str) -> bool:
+    """Tell whether a script brings files that a boot reads."""
+    return "/etc/sysctl" in text and re.search(_COPIES, text) is not None
 
 
 def _judge_call(call: str, line: str, text: str, texts: Mapping[str, str]) -> str:
@@ -49,7 +54,9 @@ def _judge_call(call: str, line: str, text: str, texts: Mapping[str, str]) -> st
     others = [name for name in named if name not in texts]
     if any(is_doubtful(texts[name]) for name in named if name in texts):
         return OTHERS
-    made = [name for name in others if not _is_read_at_boot(name) and text.count(name) > 1]
+    mentions = _find_mentions(text) if others else {}
+    unread = [name for name in others if not _is_read_at_boot(name)]
+    made = [name for name in unread if len(mentions.get(name, ())) > 1]
     if made:
         return GIVEN if all(_is_said(name, text) for name in made) else OTHERS
     return FILES if others or not named else ""
@@ -59,8 +66,19 @@ def _is_read_at_boot(path: str) -> bool:
     return path == SYSCTL_CONF or path.rpartition("/")[0] in SYSCTL_DIRECTORIES
 
 
+@lru_cache(maxsize=2)
+def _find_mentions(text: str) -> dict[str, list[str]]:
+    """Return the lines that name a path, once for each time, by path."""
+    found = defaultdict(list)
+    for line in text.split("\n"):
+        for name in re.findall(_NAMED, line):
+            found[name].append(line)
+    return dict(found)
+
+
+@lru_cache(maxsize=64)
 def _is_said(name: str, text: str) -> bool:
     """Tell whether a script itself has all that it writes to a file."""
-    lines = [line for line in text.split("\n") if name in line]
+    lines = _find_mentions(text)[name]
     writes = [line for line in lines if not re.search(rf"{LOADS}[^;&|]*{re.escape(name)}", line)]
     return all(re.search(_SAYS, line) for line in writes or lines)

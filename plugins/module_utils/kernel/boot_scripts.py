@@ -209,7 +209,7 @@ def _find_plain(line: str, patterns: Sequence[re.Pattern[str]]) -> Generator[_Wr
         if whole:
             yield _split(line[call.start() : whole.end()], whole, call.start())
             rest = rest.replace(line[call.start() : whole.end()], "", 1)
-    for pattern in others:
+    for pattern in others if "/proc/" in line or "SYSCTL{" in line else ():
         for plain in pattern.finditer(line):
             yield _split(plain[0], plain, plain.start())
             rest = rest.replace(plain[0], "", 1)
