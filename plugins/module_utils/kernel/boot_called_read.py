@@ -17,6 +17,7 @@ from .boot_calls import (
     find_calls,
     find_globs,
     find_parts,
+    find_search_folders,
     find_searched,
     find_words,
     is_interpreted,
@@ -146,6 +147,9 @@ class Called:
             yield from self._list_or_note(folder)
         for folder in find_searched(text):
             yield from self._list_below(folder)
+        for folder in find_search_folders(text) if "PATH=" in text else ():
+            paths = self._list_or_note(folder)
+            yield from (one for one in paths if _is_word(one.rpartition("/")[2], text))
         for pattern in find_globs(text):
             paths = self._list_or_note(pattern.rpartition("/")[0], pattern)
             fit = (one for one in paths if matches_path(pattern, one))
@@ -170,6 +174,11 @@ class Called:
         except OSError:
             self._texts[name or folder] = None
             return [name or folder]
+
+
+def _is_word(name: str, text: str) -> bool:
+    """Tell whether a text has a name that stands for a command."""
+    return re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w./-])", text) is not None
 
 
 def _read_short(path: str, root: str) -> tuple[str, bool] | None:

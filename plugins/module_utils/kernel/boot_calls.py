@@ -37,6 +37,8 @@ _INTERPRETER = (
 _GIVEN = rf"{_INTERPRETER}[\"']?(?:\./)?([\w./+@-]+)"
 _ENTERED = r"(?:\bcd\s+|\bWorkingDirectory\s*=\s*)[\"']?(/[\w./-]+)"
 _RELATIVE = rf"(?:(?<![\w/.-])\./|{_INTERPRETER}[\"']?)(\w[\w./-]*)"
+_SEARCH_PATH = r"(?m)(?:^|[\s;&\"'])PATH=[\"']?([^\s\"';&]+)"
+_OF_PACKAGES = frozenset(("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/games"))
 _LONGEST = 4096  # Characters of a line in which patterns are looked for.
 _GLOB = r"(.*?)(?<![\w./+@*-])(/[\w./+@-]*/[\w.+@*-]*\*[\w.+@*-]*)"
 _MOVES = (
@@ -299,6 +301,12 @@ def _find_given(text: str) -> frozenset[str]:
 def find_parts(text: str) -> set[str]:
     """Return the folders of which run-parts(8) runs what lies there."""
     return {one.rstrip("/") for one in re.findall(_PARTS, text)}
+
+
+def find_search_folders(text: str) -> set[str]:
+    """Return the folders in which a script has commands looked for, besides those of packages."""
+    found = {one for value in re.findall(_SEARCH_PATH, text) for one in value.split(":")}
+    return {one.rstrip("/") for one in found if one.startswith("/")} - _OF_PACKAGES
 
 
 def _is_comment(text: str, at: int) -> bool:

@@ -20,8 +20,13 @@ _SAYS = r"\b(?:echo|printf)\b|<<"
 _MADE = r"(?:>|\btee\b(?:[ \t]+-a)?)[ \t]*[\"']?(/(?!dev/|proc/)[\w./+@-]+)"
 _NAMED = r"/[\w./+@-]+"
 _MOST_MADE = 50
-_COPIES = r"\b(?:cp|mv|ln|install|rsync|tar|curl|wget)\b[^\n;&|]*/etc/sysctl(?:\.d|\.conf)"
-_RESTARTS = r"\bsystemctl\b[^;&|]*start\b[^;&|]*\bsystemd-sysctl\b"
+_COPIES = (
+    r"(?:\b(?:cp|mv|ln|install|rsync|tar|curl|wget)\b[^\n;&|]{0,300}"
+    r"|\bsed\s+(?:-\w+\s+){0,9}-\w*i[^\n]{0,300})"
+    r"/etc/sysctl(?:\.d|\.conf)"
+)
+_APPLIES = r"/systemd-sysctl(?=[\"']?\s*(?:$|[;&|#)]))"
+_RESTARTS = r"\bsystemctl\b[^;&|]*restart\b[^;&|]*\bsystemd-sysctl\b"
 
 
 def find_made(text: str) -> list[str]:
@@ -31,12 +36,13 @@ def find_made(text: str) -> list[str]:
 
 def judge_loads(line: str, text: str, texts: Mapping[str, str]) -> str:
     """Return what a line of a script has read that is not among these texts, or nothing."""
-    if "sysctl" not in line or not (re.search(LOADS, line) or "systemctl" in line):
+    if "sysctl" not in line or not (re.search(LOADS, line) or "systemd-sysctl" in line):
         return ""
     calls = (call for call in re.findall(CALL, line) if re.search(LOADS, call))
     found = next(filter(None, (_judge_call(call, line, text, texts) for call in calls)), "")
     restarts = re.search(_RESTARTS, line) is not None
-    return OTHERS if (restarts or found == FILES) and _copies(text) else found
+    found = found or (FILES if restarts or re.search(_APPLIES, line) else "")
+    return OTHERS if found == FILES and _copies(text) else found
 
 
 @lru_cache(maxsize=8)

@@ -38,8 +38,8 @@ _TELLS = (
 )
 """What sets no sysctl, and runs nothing that it is given, unless it writes to a file that does."""
 _KEYWORDS = (
-    r"(?:if|then|else|elif|while|until|do|!|\{|sudo|time|\w+=[^\s\"'$`]*"
-    r"|@reboot|root)\s+|Exec\w+\s*=\s*[-@:+!|]*"
+    r"Exec\w+\s*=\s*[-@:+!|]*|(?:if|then|else|elif|while|until|do|!|\{|sudo|time"
+    r"|\w+=[^\s\"'$`]*|@reboot|root)\s+"
 )
 _INTO = r"(?<![<>])>{1,2}(?:[|]|(?=&))?\s*(?P<to>[^\s;&|<>()]+|&\d)"
 _ELSEWHERE = r"&\d|[\"']?/(?!proc/|sys/|etc/sysctl|(?:usr/)?lib/sysctl)[\w./+@-]+[\"']?"
@@ -64,6 +64,13 @@ _BY_OTHERS = (
     r"(?!root\b|-)[a-z_]\w*\s(?!.*\bsudo\b)"
 )
 """A command that another user runs, who may set no sysctl."""
+_FAR = (
+    r"(?:\S*/)?(?:ssh\s(?!.*(?:localhost|127\.0\.0\.1)\b)|(?:kubectl|k3s|crictl|lxc|pdsh|virsh)\s"
+    r"|(?:docker|podman|nerdctl)\s(?!.*--privileged\b)|sysctl\s(?:.*\s)?--dry-run\b)"
+)
+"""A command whose words another host runs, or a container without rights; or that sets nothing."""
+_NOT_HERE = r"\s*(?:sudo\s+)?(?:\S*/)?(?:(?:docker|podman|nerdctl)|ip\s+(?:-\S+\s+)*netns\s+exec)\s"
+"""A command that runs its words in namespaces: what it sets may be of those alone."""
 _HEREDOC = r"(?<!<)<<-?\s*[\"'\\]?(\w+)"
 _WITHIN = r"\$\{[^{}]*\}|\$\([^()]*\)|\"[^\"]*\"|'[^']*'|`[^`]*`|(?<!\S)#.*"
 _OPENS = (
@@ -164,7 +171,7 @@ def list_bare(lines: Iterable[tuple[int, str]]) -> Iterator[Line]:
     for (number, line), bare in zip(rows, _leave_out_texts([line for _number, line in rows])):
         whole = line[: find_comment(line)]
         is_sure = not is_given or bare == whole
-        is_unclear = re.match(_SAYS_PERHAPS, bare) is not None
+        is_unclear = re.match(_SAYS_PERHAPS, bare) or re.match(_NOT_HERE, bare)
         yield Line(number, line, bare if is_sure else whole, is_sure and not is_unclear)
 
 
@@ -254,6 +261,8 @@ def _is_talk(command: str) -> bool:
         if not keyword:
             break
         stem = stem[keyword.end() :]
+    if re.match(_FAR, stem):
+        return True
     program, _blank, rest = stem.partition(" ")
     runs_more = "`" in stem or "<(" in stem or "$(" in re.sub(_READ, "", stem)
     if runs_more or not re.match(_TELLS, stem):

@@ -14,6 +14,7 @@ from .boot_units import Script, has_ended, parse_unit, settle_unit
 
 UNITS = "/etc/systemd/system"
 
+_APPLIER = "systemd-sysctl.service"
 _MASK = "/dev/null"
 _LOCAL_UNITS = "/usr/local/lib/systemd/system"
 OWN_UNITS = (UNITS, _LOCAL_UNITS)
@@ -207,7 +208,17 @@ def _settle(
     parts = {first: base, **{path: texts[path] for path in drop_ins}}
     runs: bool | None = _is_started(unit, started) or None
     is_met = judge_conditions(parts, root, looked)
+    if is_met and any(map(_comes_before_files, parts.values())):
+        is_met = None  # The files have the last word, where they have one.
     return settle_unit(parts, runs if is_met else is_met)
+
+
+def _comes_before_files(text: str) -> bool:
+    """Tell whether a unit runs before systemd applies the files of sysctl.d."""
+    return _APPLIER in text and any(
+        one.section == "Unit" and one.name == "Before" and _APPLIER in one.value.split()
+        for one in parse_unit("", text)
+    )
 
 
 def _read_base(unit: str, root: str, looked: set[str]) -> str:

@@ -544,6 +544,11 @@ def test_what_runs_after_the_files_are_read(
             "exit 0\n/opt/x", "su - u -c /opt/x", "sudo -u u /opt/x", "runuser -u u -- /opt/x",
             f"sudo -u u {LOW}", f"su u -c '{LOW}'",
         )),
+        # Where a script has commands looked for.
+        ("PATH=/opt:$PATH\nx", "65530"),
+        ("export PATH=/usr/bin:/opt\nx --now", "65530"),
+        ("PATH=/usr/bin\nx", None),
+        ("PATH=/opt\nexit 0", None),
         # What goes through a folder may run it.
         ('for one in /opt/*; do [ -x "$one" ] && "$one"; done', ""),
         (". /opt/*", ""),
@@ -659,6 +664,9 @@ NOBODY = f"[Service]\nExecStart=/sbin/{LOW}DynamicUser=yes\n"
         (f"[Unit]\nConditionPathExists=/run/x\n{RUNS_LOW}", {}, ""),
         (f"[Unit]\nConditionPathIsReadWrite=/proc/sys/\n{RUNS_LOW}", {}, "65530"),
         (f"[Unit]\nConditionUser=root\n{RUNS_LOW}", {}, "65530"),
+        # What comes before the files has the last word only where they are silent.
+        (f"[Unit]\nBefore=x.target systemd-sysctl.service\n{RUNS_LOW}", {}, ""),
+        (f"[Unit]\nAfter=systemd-sysctl.service\n{RUNS_LOW}", {}, "65530"),
         (f"[Service]\nExecCondition=/opt/y\nExecStart=/sbin/{LOW}", {}, ""),
         # What starts it may itself not be known.
         (f"[Unit]\nOnSuccess=y.service\n{ONESHOT}ExecStart=/bin/true\n", {"y.service": RUNS_LOW}, "65530"),
