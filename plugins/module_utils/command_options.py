@@ -6,19 +6,29 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
+from typing import Any
 
-from .core.profiles import DEFAULT_PROFILE, PROFILE_NAMES
+from .core.profiles import DEFAULT_PROFILE, PROFILE_NAMES, Asked
 
 
 def add_profile(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument(
         "--profile",
+        action=_AskedProfile,
         default=default,
         choices=PROFILE_NAMES,
         metavar="PROFILE",
         help=f"the policy to start from: {', '.join(PROFILE_NAMES)}, each with @1 for its first"
-        " version; a policy that names its own has that; default: %(default)s",
+        " version; a policy that names its own has that, and no other beside it;"
+        " default: %(default)s",
     )
+
+
+class _AskedProfile(argparse.Action):
+    """Keeps that a profile was asked for: a default gives way to a policy's own."""
+
+    def __call__(self, _parser: Any, namespace: Any, value: Any, _option: Any = None) -> None:
+        setattr(namespace, self.dest, Asked(value))
 
 
 def add_policy(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from .core.policy import Policy
 from .core.policy_shape import find_misshapes, find_unfit_texts
-from .core.profiles import DEFAULT_PROFILE, NO_PROFILE, PROFILE, PROFILE_NAMES, find_profile
+from .core.profiles import DEFAULT_PROFILE, NO_PROFILE, PROFILE, PROFILE_NAMES, Asked, find_profile
 from .core.reader import PolicyError, join_names, name_kind, read_mapping, refuse_unknown
 from .places import PLACES
 
@@ -65,8 +65,11 @@ def choose_profile(policy: object, profile: str) -> tuple[Any, str]:
     """
     if isinstance(policy, dict) and PROFILE in policy:
         own = policy[PROFILE]
-        if profile not in (own, DEFAULT_PROFILE, NO_PROFILE):
-            both = f"the policy names {own!r}, and --profile or mlhost_limits_profile {profile!r}"
+        defaults = () if isinstance(profile, Asked) else (DEFAULT_PROFILE, NO_PROFILE)
+        if profile not in (own, *defaults):
+            both = (
+                f"the policy names {own!r}, and --profile or mlhost_limits_profile {str(profile)!r}"
+            )
             raise PolicyError([f"profile: {both}; one of them is accepted"])
         profile = own
         policy = {key: value for key, value in policy.items() if key != PROFILE} or None

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from mlhost_limits.command_line import parse_words
 from mlhost_limits.core import profiles
 from mlhost_limits.core.profiles import PROFILE_NAMES, PROFILES, find_profile
 from mlhost_limits.core.reader import PolicyError
@@ -77,6 +78,17 @@ def test_two_profiles_are_refused(name: str) -> None:
     told = "the policy names 'inference', and --profile or mlhost_limits_profile 'trl'; one of"
     with pytest.raises(PolicyError, match=told):
         load_policy(given, name)
+
+
+@pytest.mark.parametrize("name", ["training", "none"])
+def test_a_default_that_is_asked_for_is_no_default(name: str) -> None:
+    given = {"profile": "inference"}
+    words = parse_words(["check", "--profile", name])
+    with pytest.raises(PolicyError, match=f"names 'inference', and --profile .* '{name}'; one of"):
+        load_policy(given, words.profile)
+    assert load_policy(given, parse_words(["check"]).profile).stated == PROFILES["inference"]
+    same = parse_words(["check", "--profile", "inference"])
+    assert load_policy(given, same.profile).stated == PROFILES["inference"]
 
 
 def write(folder: Path, **texts: str) -> None:

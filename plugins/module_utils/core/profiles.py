@@ -99,6 +99,13 @@ PROFILE = "profile"  # The key by which a policy names its own.
 DEFAULT_PROFILE = "training"
 NO_PROFILE = "none"
 
+
+class Asked(str):
+    """The name of a profile that somebody asked for, where others are a default."""
+
+    __slots__ = ()
+
+
 OLDER: dict[str, dict[str, object]] = {}
 """Versions that are no longer the newest, by name and number, such as ``training@1``."""
 
