@@ -8,7 +8,8 @@ systemd, ``b924c79720``, ``6e6aaec20c`` and ``e81e90faf1`` (DefaultTasksMax), ``
 ``49fab9715c`` and ``a86ee384de`` (RemoveIPC); ``src/basic/def.h`` of 239 (HIGH_RLIMIT_NOFILE); of
 procps 3.3.17-6 ``sysctl-support-systemd-globs.patch``; of its Linux-PAM 1.3.1-16 and 1.5.1-9 the
 backport of ``3234488f`` (nofile unlimited). SUSE: its systemd is built with
-``-Dbump-proc-sys-fs-nr-open=false``. All but Debian and Ubuntu build Linux-PAM without Debian's
+``-Dbump-proc-sys-fs-nr-open=false``. systemd-rc-local-generator(8) of Fedora and of SLE 15.5 names
+the script of each. All but Debian and Ubuntu build Linux-PAM without Debian's
 patches, Amazon Linux 2023 its 1.5.1. Linux-PAM: ``14ea1011`` in 1.5.3 (a file may be missing),
 ``getline()`` in 1.6.0, rttime in 1.7.1. systemd 250 raises memlock to 8 MiB; before it, that of
 services is the kernel's.
@@ -63,6 +64,10 @@ _DEBIAN_1_7 = Dialect(0, False, True, ("rttime",))
 _UNKNOWN = _UPSTREAM_1_5._replace(is_known=False)
 
 
+_OF_DEBIAN, _OF_RED_HAT = "/etc/rc.local", "/etc/rc.d/rc.local"
+_OF_SUSE = "/etc/init.d/boot.local"
+
+
 class Distribution(NamedTuple):
     """One release of a distribution; each ``None`` is not known.
 
@@ -73,7 +78,8 @@ class Distribution(NamedTuple):
     where nothing states it. ``raises_nr_open``: whether process 1 raises fs.nr_open at boot.
     ``knows_patterns``: whether sysctl(8) heeds patterns and exclusions in sysctl.d.
     ``raises_memlock``: whether systemd gives services 8 MiB of memlock where nothing states it,
-    or what the kernel gave process 1. ``pam``: how its pam_limits reads.
+    or what the kernel gave process 1. ``pam``: how its pam_limits reads. ``local_scripts``: what
+    systemd runs of them late in a boot, where it can be executed; all, where that is not known.
     """
 
     name: str = "this distribution"
@@ -86,6 +92,7 @@ class Distribution(NamedTuple):
     knows_patterns: bool | None = None
     raises_memlock: bool | None = None
     pam: Dialect = _UNKNOWN
+    local_scripts: tuple[str, ...] = (_OF_DEBIAN, _OF_RED_HAT, _OF_SUSE)
 
 
 def find_distribution(os_release: Mapping[str, str]) -> Distribution:
@@ -123,6 +130,7 @@ def _know_nothing(found: Distribution, _major: int | None) -> Distribution:
 
 def _know_debian(found: Distribution, major: int | None) -> Distribution:
     """Return what Debian, or what is made of it, builds."""
+    found = found._replace(local_scripts=(_OF_DEBIAN,))
     spares_root = found._replace(pam=_DEBIAN_1_7._replace(is_known=False))
     first, with_memlock, with_patterns, with_nr_open, last = (
         (10, 12, 12, 13, 13) if found.family == "debian" else (19, 23, 23, 25, 26)
@@ -152,6 +160,7 @@ _PAM_OF_DEBIAN = {
 
 def _know_red_hat(found: Distribution, major: int | None) -> Distribution:
     """Return what Red Hat, or who builds its sources, builds."""
+    found = found._replace(local_scripts=(_OF_RED_HAT,))
     if major not in (8, 9, 10):
         return found._replace(knows_patterns=False if major and major < 8 else None)
     return found._replace(
@@ -165,8 +174,9 @@ def _know_red_hat(found: Distribution, major: int | None) -> Distribution:
     )
 
 
-def _know_suse(found: Distribution, _major: int | None) -> Distribution:
-    return found._replace(raises_nr_open=False)
+def _know_suse(found: Distribution, major: int | None) -> Distribution:
+    found = found._replace(raises_nr_open=False)
+    return found._replace(local_scripts=(_OF_SUSE,)) if major == 15 else found
 
 
 def _know_amazon(found: Distribution, major: int | None) -> Distribution:

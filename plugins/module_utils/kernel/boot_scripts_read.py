@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from ..core.distribution import Distribution
 from ..host.files import list_folder, read_distribution, read_each, read_text, under
 from .boot_called_read import Called
 from .boot_calls import find_asked, find_loaded, put_instances
@@ -41,7 +42,6 @@ _FOLDERS_OF_PACKAGES = (
     *(("/usr/lib/udev/rules.d", ".rules"), ("/usr/lib/tmpfiles.d", ".conf")),
     ("/usr/lib/modprobe.d", ".conf"),
 )
-_PROGRAMS = ("/etc/rc.local", "/etc/rc.d/rc.local")
 _PROGRAM_FOLDERS = (
     *(f"/etc/cron.{often}" for often in ("hourly", "daily", "weekly", "monthly")),
     *(f"/etc/network/if-{when}.d" for when in ("pre-up", "up")),
@@ -153,7 +153,8 @@ def _list_scripts(root: str, started: Mapping[str, bool], of_packages: bool) -> 
     yield from list_units(root, started, of_packages)
     no_cron = any(is_masked(one, root) for one in _CRON)
     left_out = _OF_CRON if no_cron else ()
-    heeds = _find_heeded(root)
+    distribution = read_distribution(root)
+    heeds = _find_heeded(distribution)
     for folder, end in (*_FOLDERS, *(_FOLDERS_OF_PACKAGES if of_packages else ())):
         names = list_folder(folder, root) if not folder.startswith(left_out) else []
         yield from (f"{folder}/{one}" for one in names if one.endswith(end) and heeds(folder, one))
@@ -166,17 +167,17 @@ def _list_scripts(root: str, started: Mapping[str, bool], of_packages: bool) -> 
         for one in (list_folder(folder, root) if not folder.startswith(left_out) else ())
         if heeds(folder, one)
     ]
-    programs = () if is_masked(_LOCAL_UNIT, root) else _PROGRAMS
+    programs = () if is_masked(_LOCAL_UNIT, root) else distribution.local_scripts
     programs = (*programs, *scripts, *_list_init_scripts(root))
     yield from (one for one in programs if os.access(under(one, root), os.X_OK))
 
 
-def _find_heeded(root: str) -> Callable[[str, str], object]:
+def _find_heeded(distribution: Distribution) -> Callable[[str, str], object]:
     """Return what tells whether a name in a folder is heeded, as cron's of this distribution are.
 
     Debian's cron and run-parts leave out names with a dot; of others a few endings are left out.
     """
-    is_debian = read_distribution(root).family in ("debian", "ubuntu")
+    is_debian = distribution.family in ("debian", "ubuntu")
 
     def heeds(folder: str, name: str) -> object:
         if is_debian and folder.startswith(_BY_RUN_PARTS):

@@ -45,7 +45,7 @@ def release(name: str, version: str, like: str = "") -> dict[str, str]:
     ],
 )
 def test_what_is_known(name: str, version: str, like: str, known: tuple[object, ...]) -> None:
-    assert find_distribution(release(name, version, like))[3:-1] == known
+    assert find_distribution(release(name, version, like))[3:9] == known
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_the_documents_have_the_table_that_counts() -> None:
         known = find_distribution(release(family, version, "suse" if family == "sles" else ""))
         pam = known.pam if known.pam.is_known else None
         facts = (pam and pam.wildcard_root, pam and pam.line_length > 0, pam and pam.needs_files)
-        assert stated == list(map(describe, (*known[3:-1], *facts))), name
+        assert stated == list(map(describe, (*known[3:9], *facts))), name
 
 
 def test_a_derivative_has_the_release_that_it_is_made_of() -> None:

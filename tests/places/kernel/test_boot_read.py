@@ -258,6 +258,27 @@ def test_scripts_that_run_at_boot(tree: Tree) -> None:
     assert set(tree.look().all_scripts) == expected | {"/usr/lib/systemd/system/v.service"}
 
 
+@pytest.mark.parametrize(
+    ("release", "runs"),
+    [
+        ("ID=debian\nVERSION_ID=12\n", ["/etc/rc.local"]),
+        ("ID=ubuntu\nVERSION_ID=24.04\n", ["/etc/rc.local"]),
+        ("ID=rocky\nVERSION_ID=9.4\nID_LIKE=rhel\n", ["/etc/rc.d/rc.local"]),
+        ("ID=sles\nVERSION_ID=15.6\n", ["/etc/init.d/boot.local"]),
+        ("ID=opensuse-tumbleweed\nVERSION_ID=20261101\nID_LIKE=suse\n", None),
+        ("ID=azurelinux\nVERSION_ID=3.0\n", None),
+    ],
+)
+def test_each_distribution_runs_a_local_script_of_its_own(
+    tree: Tree, release: str, runs: list[str] | None
+) -> None:
+    names = ["/etc/init.d/boot.local", "/etc/rc.d/rc.local", "/etc/rc.local"]
+    for name in names:
+        tree.write(name[1:], f"sysctl -w {KEY}=1\n", 0o755)
+    tree.write("etc/os-release", release)
+    assert sorted(tree.look().scripts) == (runs or names)
+
+
 def test_units_below_usr_local_are_the_administrator_s(tree: Tree) -> None:
     unit = "usr/local/lib/systemd/system/t.service"
     tree.write(unit, f"[Service]\nExecStart=/sbin/sysctl -w {KEY}=5\n")
