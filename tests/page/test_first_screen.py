@@ -159,7 +159,7 @@ def test_a_view_can_be_sent(page: Page) -> None:
     titles = list_titles(page)
     follow(page, page.url)
     assert list_titles(page) == titles
-    assert page.locator("#fix-never .inside").is_visible()
+    expect(page.locator("#fix-never .inside")).to_be_visible()
     page.locator("#fix-never .to-map").click()
     page.fill("#text", "NEW")
     page.select_option("#order", "name")
@@ -180,7 +180,7 @@ def test_a_cause_can_be_sent_and_names_its_fix(page: Page) -> None:
     cause = page.locator(".cause[open]")
     assert "docker-not-stated" in cause.inner_text()
     cause.get_by_role("link", name="fix 2").click()
-    assert page.locator("#fix-never .inside").is_visible()
+    expect(page.locator("#fix-never .inside")).to_be_visible()
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_an_address_that_nobody_wrote_shows_the_first_screen(
 ) -> None:
     page, told = open_page(browser, path)
     follow(page, path.as_uri() + address)
-    assert page.locator("#fix-list").is_visible()
+    expect(page.locator("#fix-list")).to_be_visible()
     assert page.locator("img").count() == 0
     page.close()
     assert not told
@@ -250,7 +250,7 @@ def test_without_the_script_fixes_causes_and_changes_are_read(browser: Browser, 
     page.locator("#fix-never summary").click()
     assert "--limit fresh" in page.inner_text("#fix-never")
     for name in ("#causes", "#changes"):
-        assert page.locator(name).is_visible()
+        expect(page.locator(name)).to_be_visible()
     assert page.locator("button:visible").count() == 0
     page.close()
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from plugins.module_utils.audit_files import write_reports
 from plugins.module_utils.fleet import HostResult, read_host
@@ -104,14 +104,14 @@ def test_a_click_opens_the_finding(page: Page) -> None:
     ):
         assert words in told.lower()
     page.keyboard.press("Escape")
-    assert not page.locator("#detail").is_visible()
+    expect(page.locator("#detail")).to_be_hidden()
 
 
 def test_the_keyboard_reaches_every_finding(page: Page) -> None:
     page.get_by_role("tab", name="Fixes").focus()
     for _press in range(2):
         page.keyboard.press("ArrowRight")
-    assert page.locator("#hosts").is_visible()
+    expect(page.locator("#hosts")).to_be_visible()
     page.locator(".map").focus()
     for key in ("ArrowRight", "ArrowRight", "ArrowDown", "ArrowLeft"):
         page.keyboard.press(key)
@@ -120,7 +120,7 @@ def test_the_keyboard_reaches_every_finding(page: Page) -> None:
     )
     assert place == [1, 2]
     page.keyboard.press("Enter")
-    assert page.locator("#detail").is_visible()
+    expect(page.locator("#detail")).to_be_visible()
     page.keyboard.press("Escape")
     assert page.evaluate("document.activeElement.cellIndex") == 1
     for _press in range(60):
@@ -160,8 +160,8 @@ def test_a_phone_scrolls_the_map_and_not_the_page(
 
 def test_without_the_script_causes_are_there(browser: Browser, path: Path) -> None:
     page, _told = open_page(browser, path, java_script_enabled=False)
-    assert page.locator(".fix").first.locator("summary").is_visible()
-    assert page.locator(".cause").first.locator("summary").is_visible()
+    expect(page.locator(".fix").first.locator("summary")).to_be_visible()
+    expect(page.locator(".cause").first.locator("summary")).to_be_visible()
     assert "need JavaScript" in page.inner_text("main")
     page.close()
 
