@@ -8,7 +8,15 @@ from typing import Any
 
 from .core.policy import Policy
 from .core.policy_shape import find_misshapes, find_unfit_texts
-from .core.profiles import DEFAULT_PROFILE, NO_PROFILE, PROFILE, PROFILE_NAMES, Asked, find_profile
+from .core.profiles import (
+    DEFAULT_PROFILE,
+    NO_PROFILE,
+    PROFILE,
+    PROFILE_NAMES,
+    Asked,
+    Merged,
+    find_profile,
+)
 from .core.reader import PolicyError, join_names, name_kind, read_mapping, refuse_unknown
 from .places import PLACES
 
@@ -65,11 +73,11 @@ def choose_profile(policy: object, profile: str) -> tuple[Any, str]:
     """
     if isinstance(policy, dict) and PROFILE in policy:
         own = policy[PROFILE]
-        defaults = () if isinstance(profile, Asked) else (DEFAULT_PROFILE, NO_PROFILE)
-        if profile not in (own, *defaults):
-            both = (
-                f"the policy names {own!r}, and --profile or mlhost_limits_profile {str(profile)!r}"
-            )
+        named = str(getattr(own, "named", own))
+        is_default = not isinstance(profile, Asked) and profile in (DEFAULT_PROFILE, NO_PROFILE)
+        if not is_default and find_profile(str(profile)) is not find_profile(named):
+            asked = f"--profile or mlhost_limits_profile {str(profile)!r}"
+            both = f"the policy names {named!r}, and {asked}"
             raise PolicyError([f"profile: {both}; one of them is accepted"])
         profile = own
         policy = {key: value for key, value in policy.items() if key != PROFILE} or None
@@ -119,7 +127,7 @@ def merge_policies(policies: Sequence[Mapping[str, object]]) -> dict[str, object
     merged = merge_profile(merged or {}, name)
     for policy in reversed(policies[:-1]):
         merged = merge(merged, _spell({**policy, PROFILE: None}))
-    return {PROFILE: NO_PROFILE, **merged}
+    return {PROFILE: Merged(name), **merged}
 
 
 def _spell(policy: Mapping[str, object]) -> dict[str, object]:

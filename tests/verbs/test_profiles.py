@@ -91,6 +91,15 @@ def test_a_default_that_is_asked_for_is_no_default(name: str) -> None:
     assert load_policy(given, same.profile).stated == PROFILES["inference"]
 
 
+def test_a_file_that_a_policy_stands_on_names_the_profile(tmp_path: Path) -> None:
+    write(tmp_path, top="profile: ./base.yml\n", base="profile: training@1\n")
+    tree = read_policy_within(str(tmp_path / "top.yml"), 9)
+    asked = [parse_words(["check", "--profile", name]).profile for name in ("training", "none")]
+    assert load_policy(tree.root, asked[0]).stated == PROFILES["training"]
+    with pytest.raises(PolicyError, match=r"the policy names 'training@1', and .* 'none'; one of"):
+        load_policy(tree.root, asked[1])
+
+
 def write(folder: Path, **texts: str) -> None:
     for name, text in texts.items():
         (folder / f"{name}.yml").write_text(text)

@@ -106,6 +106,17 @@ class Asked(str):
     __slots__ = ()
 
 
+class Merged(str):
+    """No profile, of a policy that holds already all of the one that was ``named``."""
+
+    named: str
+
+    def __new__(cls, named: str) -> Merged:
+        merged = super().__new__(cls, NO_PROFILE)
+        merged.named = named
+        return merged
+
+
 OLDER: dict[str, dict[str, object]] = {}
 """Versions that are no longer the newest, by name and number, such as ``training@1``."""
 

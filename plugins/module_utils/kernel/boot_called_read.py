@@ -26,6 +26,7 @@ from .boot_calls import (
     list_paths,
     may_ask,
 )
+from .boot_quiet_read import Looked
 from .boot_shell import put_folders
 from .boot_units import Script, mark
 from .glob_pattern import matches_path
@@ -49,8 +50,7 @@ class Called:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self.looked = {f"{one}/" for one in _LOCAL_COMMANDS}
-        """What decided: the files, and with a slash at the end the folders that were listed."""
+        self.looked = Looked(f"{one}/" for one in _LOCAL_COMMANDS)
         self._texts: dict[str, tuple[str, bool] | None] = {}
         self._names: dict[str, list[str]] = {}
         self._local = {
@@ -147,7 +147,7 @@ class Called:
             yield from self._list_or_note(folder)
         for folder in find_searched(text):
             yield from self._list_below(folder)
-        for folder in find_search_folders(text) if "PATH=" in text else ():
+        for folder in find_search_folders(text) if "PATH" in text else ():
             paths = self._list_or_note(folder)
             yield from (one for one in paths if _is_word(one.rpartition("/")[2], text))
         for pattern in find_globs(text):

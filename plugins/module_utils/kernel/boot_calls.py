@@ -37,7 +37,7 @@ _INTERPRETER = (
 _GIVEN = rf"{_INTERPRETER}[\"']?(?:\./)?([\w./+@-]+)"
 _ENTERED = r"(?:\bcd\s+|\bWorkingDirectory\s*=\s*)[\"']?(/[\w./-]+)"
 _RELATIVE = rf"(?:(?<![\w/.-])\./|{_INTERPRETER}[\"']?)(\w[\w./-]*)"
-_SEARCH_PATH = r"(?m)(?:^|[\s;&\"'])PATH=[\"']?([^\s\"';&]+)"
+_SEARCH_PATH = r"(?m)(?:^|[\s;&\"'=(])PATH\+?=(\S+)"
 _OF_PACKAGES = frozenset(("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/games"))
 _LONGEST = 4096  # Characters of a line in which patterns are looked for.
 _GLOB = r"(.*?)(?<![\w./+@*-])(/[\w./+@-]*/[\w.+@*-]*\*[\w.+@*-]*)"
@@ -305,7 +305,8 @@ def find_parts(text: str) -> set[str]:
 
 def find_search_folders(text: str) -> set[str]:
     """Return the folders in which a script has commands looked for, besides those of packages."""
-    found = {one for value in re.findall(_SEARCH_PATH, text) for one in value.split(":")}
+    values = re.findall(_SEARCH_PATH, text)
+    found = {one for value in values for one in re.split("[:;}\"'()&|]", value)}
     return {one.rstrip("/") for one in found if one.startswith("/")} - _OF_PACKAGES
 
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 
 from ..host.files import under
+from .boot_quiet_read import Looked
 from .boot_units import Setting, parse_unit
 
 _KINDS: dict[str, Callable[[str], bool]] = {
@@ -20,7 +21,7 @@ _OF_BOOT = ("/dev", "/proc", "/run", "/sys", "/var/run")
 _EVERYWHERE = ("/dev", "/proc", "/proc/sys", "/proc/sys/kernel", "/proc/sys/vm", "/run", "/sys")
 
 
-def judge_conditions(texts: Mapping[str, str], root: str, looked: set[str]) -> bool | None:
+def judge_conditions(texts: Mapping[str, str], root: str, looked: Looked) -> bool | None:
     """Tell whether the conditions of a unit hold at boot; ``None`` where that is not known.
 
     :param texts: The unit and its drop-ins, in the order in which systemd reads them.
@@ -57,7 +58,7 @@ def _join(answers: Iterable[bool | None]) -> bool | None:
     return False if False in found else None if None in found else True
 
 
-def _judge(setting: Setting, root: str, looked: set[str]) -> bool | None:
+def _judge(setting: Setting, root: str, looked: Looked) -> bool | None:
     kind = setting.name.replace("Condition", "", 1).replace("Assert", "", 1)
     value = setting.value.lstrip("|").strip()
     wanted = not value.startswith("!")

@@ -20,13 +20,11 @@ _SAYS = r"\b(?:echo|printf)\b|<<"
 _MADE = r"(?:>|\btee\b(?:[ \t]+-a)?)[ \t]*[\"']?(/(?!dev/|proc/)[\w./+@-]+)"
 _NAMED = r"/[\w./+@-]+"
 _MOST_MADE = 50
-_COPIES = (
-    r"(?:\b(?:cp|mv|ln|install|rsync|tar|curl|wget)\b[^\n;&|]{0,300}"
-    r"|\bsed\s+(?:-\w+\s+){0,9}-\w*i[^\n]{0,300})"
-    r"/etc/sysctl(?:\.d|\.conf)"
-)
-_APPLIES = r"/systemd-sysctl(?=[\"']?\s*(?:$|[;&|#)]))"
-_RESTARTS = r"\bsystemctl\b[^;&|]*restart\b[^;&|]*\bsystemd-sysctl\b"
+_LONGEST = 4096  # Characters of a line that is taken apart.
+_COPIES = r"\b(?:cp|mv|ln|install|rsync|tar|curl|wget)\b"
+_IN_PLACE = r"\b(?:sed|perl)\b(?=[^\n]*\s-(?:-in-place|\w*i))"
+_OF_BOOT = ("/etc/sysctl.d", "/etc/sysctl.conf")
+_APPLIES = r"/systemd-sysctl(?:[\"']|\s+--strict)?\s*(?:$|[;&|#)]|\d?>)"
 
 
 def find_made(text: str) -> list[str]:
@@ -36,19 +34,47 @@ def find_made(text: str) -> list[str]:
 
 def judge_loads(line: str, text: str, texts: Mapping[str, str]) -> str:
     """Return what a line of a script has read that is not among these texts, or nothing."""
-    if "sysctl" not in line or not (re.search(LOADS, line) or "systemd-sysctl" in line):
+    if not (re.search(LOADS, line) or "systemd-sysctl" in line):
         return ""
     calls = (call for call in re.findall(CALL, line) if re.search(LOADS, call))
     found = next(filter(None, (_judge_call(call, line, text, texts) for call in calls)), "")
-    restarts = re.search(_RESTARTS, line) is not None
-    found = found or (FILES if restarts or re.search(_APPLIES, line) else "")
-    return OTHERS if found == FILES and _copies(text) else found
+    verbs = _find_verbs(line)
+    if not found and (re.search(_APPLIES, line) or "restart" in verbs):
+        found = FILES
+    return OTHERS if (found == FILES or verbs) and _copies(text) else found
+
+
+def _find_verbs(line: str) -> set[str]:
+    """Return what a line has systemctl(1) or service(8) do with what applies the files."""
+    words = [re.findall(r"[\w.-]+", part) for part in re.split("[;&|]", line)]
+    return {
+        "restart" if one.endswith("restart") else "start"
+        for part in words
+        if any(name.split(".")[0] == "systemd-sysctl" for name in part)
+        for one in part
+        if one.endswith("start") and not {"systemctl", "service"}.isdisjoint(part)
+    }
 
 
 @lru_cache(maxsize=8)
 def _copies(text: str) -> bool:
-    """Tell whether a script brings files that a boot reads."""
-    return "/etc/sysctl" in text and re.search(_COPIES, text) is not None
+    """Tell whether a script brings files that a boot reads, or edits them."""
+    if not any(name in text for name in _OF_BOOT):
+        return False
+    lines = text.replace("\\\n", " ").split("\n")
+    return any(_changes(one) for one in lines if any(name in one for name in _OF_BOOT))
+
+
+def _changes(line: str) -> bool:
+    if "sed" in line or "perl" in line:
+        if len(line) > _LONGEST:
+            return True
+        found = re.search(_IN_PLACE, line)
+        if found and any(name in line[found.end() :] for name in _OF_BOOT):
+            return True
+    parts = (part for part in re.split("[;&|]", line) if any(name in part for name in _OF_BOOT))
+    last = ((part, max(part.rfind(name) for name in _OF_BOOT)) for part in parts)
+    return any(re.search(_COPIES, part[:at]) for part, at in last)
 
 
 def _judge_call(call: str, line: str, text: str, texts: Mapping[str, str]) -> str:

@@ -10,18 +10,64 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..write.cache import FOLDER, keep_cached, read_cached
 
 READERS = (
     *("boot_called_read", "boot_calls", "boot_conditions_read", "boot_loads", "boot_quiet_read"),
     *("boot_read", "boot_scripts", "boot_scripts_read", "boot_shell", "boot_units"),
-    *("boot_units_read", "glob_pattern"),
+    *("boot_units_read", "glob_pattern", "../host/door", "../host/files"),
+    "../shared_memory/boot_mounts",
 )
 """The files beside this one that decide."""
 _SETTLED = 2.0  # Seconds after which what changes gets another time than it had.
-_OF_OWNER = 3  # Of what is seen of a file: its mode and whose it is.
+_MOST_LINKS = 40
+
+
+class Looked:
+    """The files that decided, each as it was before it was read.
+
+    A path of a folder that was listed has a slash at the end.
+    """
+
+    def __init__(self, paths: Iterable[str] = ()) -> None:
+        self._owners: dict[str, list[object]] = {}
+        self.seen: dict[str, list[object]] = {}
+        self.update(paths)
+
+    def update(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self.add(path)
+
+    def add(self, path: str) -> None:
+        if path not in self.seen:
+            self.seen[path] = [list(self._see_way(path)), _see_end(path)]
+
+    def _see_way(self, path: str) -> Iterator[list[object]]:
+        """Yield whose each folder and link on the way is, and where a link leads."""
+        done, parts, links = "", path.split("/"), 0
+        while parts and links < _MOST_LINKS:
+            part = parts.pop(0)
+            if part in ("", ".", ".."):
+                done = done.rpartition("/")[0] if part == ".." else done
+                continue
+            here = f"{done}/{part}"
+            if here not in self._owners:
+                self._owners[here] = _see_owner(here)
+            owner = self._owners[here]
+            yield owner
+            target = str(owner[-1]) if owner else ""
+            links += bool(target)
+            done = here if not target else "" if target.startswith("/") else done
+            parts = [*target.split("/"), *parts] if target else parts
+
+    def is_settled(self, start: float) -> bool:
+        """Tell whether nothing changed since then, or so shortly before that none can tell."""
+        since = int((start - _SETTLED) * 1e9)
+        ends = [end for _way, end in self.seen.values() if isinstance(end, list)]
+        is_old = all(end[-1] < since for end in ends if len(end) > 1)
+        return is_old and Looked(self.seen).seen == self.seen
 
 
 class Loud:
@@ -38,21 +84,14 @@ class Loud:
     def recall(self) -> list[str] | None:
         """Return the paths of those that matter; ``None`` where that is not known any more."""
         kept = read_cached(self._name, self._key)
-        if isinstance(kept, dict) and kept["seen"] == _see(kept["looked"]):
+        if isinstance(kept, dict) and kept["seen"] == Looked(kept["seen"]).seen:
             return list(kept["loud"])
         return None
 
-    def keep(self, loud: Sequence[str], looked: Iterable[str]) -> None:
-        """Keep what was found where something of ours is kept already: a look alone leaves nothing.
-
-        :param looked: The files that decided; with a slash at the end, folders that were listed.
-        """
-        if not os.path.isdir(FOLDER):
-            return
-        looked = sorted(looked)
-        seen = _see(looked)
-        if _is_settled(seen, self._start):
-            kept = {"loud": list(loud), "looked": looked, "seen": seen}
+    def keep(self, loud: Sequence[str], looked: Looked) -> None:
+        """Keep what was found, where something of ours is kept: a look alone leaves nothing."""
+        if os.path.isdir(FOLDER) and looked.is_settled(self._start):
+            kept = {"loud": list(loud), "seen": looked.seen}
             keep_cached(self._name, self._key, kept)
 
 
@@ -73,25 +112,26 @@ def _see_library() -> list[object]:
     return [folder, _stat(folder), *seen]
 
 
-def _see(paths: Iterable[str]) -> list[list[int]]:
-    """Return what changes with a file, with what lies in a folder, or with who may change it."""
-    paths = list(paths)
-    folders = sorted({path.rstrip("/").rpartition("/")[0] or "/" for path in paths})
-    return list(map(_stat, [*folders, *paths]))
+def _see_owner(name: str) -> list[object]:
+    try:
+        found = os.lstat(name)
+        target = os.readlink(name) if stat.S_ISLNK(found.st_mode) else ""
+    except (OSError, ValueError):
+        return []
+    return [found.st_mode, found.st_uid, found.st_gid, target]
+
+
+def _see_end(path: str) -> list[int]:
+    """Return what changes with the content of a file, or of a folder that was listed."""
+    found = _stat(path)
+    is_folder = bool(found) and stat.S_ISDIR(found[0])
+    return found[:1] if is_folder and not path.endswith("/") else found
 
 
 def _stat(path: str) -> list[int]:
     try:
         found = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):
         return []
-    owner = [found.st_mode, found.st_uid, found.st_gid]
-    if stat.S_ISDIR(found.st_mode) and not path.endswith("/"):
-        return owner
-    return [*owner, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
-
-
-def _is_settled(seen: Iterable[list[int]], start: float) -> bool:
-    """Tell whether nothing changed while it was read, or so shortly before that none can tell."""
-    since = int((start - _SETTLED) * 1e9)
-    return all(one[-1] < since for one in seen if len(one) > _OF_OWNER)
+    numbers = [found.st_mode, found.st_dev, found.st_ino, found.st_size]
+    return [*numbers, found.st_mtime_ns, found.st_ctime_ns]

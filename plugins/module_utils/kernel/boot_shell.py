@@ -65,12 +65,16 @@ _BY_OTHERS = (
 )
 """A command that another user runs, who may set no sysctl."""
 _FAR = (
-    r"(?:\S*/)?(?:ssh\s(?!.*(?:localhost|127\.0\.0\.1)\b)|(?:kubectl|k3s|crictl|lxc|pdsh|virsh)\s"
-    r"|(?:docker|podman|nerdctl)\s(?!.*--privileged\b)|sysctl\s(?:.*\s)?--dry-run\b)"
+    r"(?:\S*/)?(?:ssh\s(?!.*(?:localhost|\b127\.|::1|\$))|sysctl\s(?:.*\s)?--dry-run\b"
+    r"|(?:docker|podman|nerdctl)\s+(?:run|create)\s(?!.*(?:--(?:privileged|cap-add|security-opt|pid|mount)\b"
+    r"|(?:-v|--volume)[ =]?[\"']?/(?:(?:proc|sys)[^:\s]*)?:)))"
 )
 """A command whose words another host runs, or a container without rights; or that sets nothing."""
-_NOT_HERE = r"\s*(?:sudo\s+)?(?:\S*/)?(?:(?:docker|podman|nerdctl)|ip\s+(?:-\S+\s+)*netns\s+exec)\s"
-"""A command that runs its words in namespaces: what it sets may be of those alone."""
+_AWAY = (
+    r"(?:^|[\s;&|(\"'])(?:\S*/)?(?:ssh|docker|podman|nerdctl|kubectl|k3s|crictl|lxc|pdsh|virsh"
+    r"|ip\s+(?:-\S+\s+(?:\w+\s+)?){0,9}netns)\s"
+)
+"""A command that runs its words elsewhere, or in namespaces: they may set what counts here."""
 _HEREDOC = r"(?<!<)<<-?\s*[\"'\\]?(\w+)"
 _WITHIN = r"\$\{[^{}]*\}|\$\([^()]*\)|\"[^\"]*\"|'[^']*'|`[^`]*`|(?<!\S)#.*"
 _OPENS = (
@@ -171,8 +175,19 @@ def list_bare(lines: Iterable[tuple[int, str]]) -> Iterator[Line]:
     for (number, line), bare in zip(rows, _leave_out_texts([line for _number, line in rows])):
         whole = line[: find_comment(line)]
         is_sure = not is_given or bare == whole
-        is_unclear = re.match(_SAYS_PERHAPS, bare) or re.match(_NOT_HERE, bare)
+        is_unclear = re.match(_SAYS_PERHAPS, bare) or _may_be_away(bare)
         yield Line(number, line, bare if is_sure else whole, is_sure and not is_unclear)
+
+
+def _may_be_away(line: str) -> bool:
+    """Tell whether what a line sets may be set elsewhere alone, by one of its commands."""
+    if not re.search(_AWAY, line):
+        return False
+    commands = [line[start:end] for start, end in _find_commands(line)]
+    return any(
+        re.search(_AWAY, one) and ("sysctl" in one or "/proc/" in one or one.endswith("\\"))
+        for one in commands
+    )
 
 
 def find_dependent(rows: Sequence[str]) -> set[int]:
@@ -198,7 +213,7 @@ def find_dependent(rows: Sequence[str]) -> set[int]:
 
 
 def _leave_out_texts(rows: Sequence[str]) -> Iterator[str]:
-    end = quote = ""
+    end = quote = away = ""
     last = {row.strip(): at for at, row in enumerate(rows)}
     last.update({sign: at for at, row in enumerate(rows) for sign in "\"'" if sign in row})
     for at, line in enumerate(rows):
@@ -212,12 +227,22 @@ def _leave_out_texts(rows: Sequence[str]) -> Iterator[str]:
             continue
         whole = " " * said + line[said:]
         whole = whole[: find_comment(whole)]
-        bare = _leave_out_talk(whole)
+        bare = _leave_out_talk(away + (whole.rstrip("\\") if away else whole))[len(away) :]
         yield bare
+        away = _find_open(away + whole)
         end, quote = _find_text(whole, bare) if bare != whole else ("", "")
         # Without an end it is no such text.
         end = end if last.get(end, -1) > at else ""
         quote = quote if last.get(quote, -1) > at else ""
+
+
+def _find_open(line: str) -> str:
+    """Return the command that goes on in the next line, if others than this host may run it."""
+    if not line.endswith("\\") or len(line) > _LONGEST or not re.search(_AWAY, line):
+        return ""
+    start, end = _find_commands(line)[-1]
+    command = re.sub(_PREFIX, "", line[start:end]).lstrip()
+    return f"{command[:-1]} " if re.match(_FAR, command) else ""
 
 
 def _find_text(line: str, bare: str) -> tuple[str, str]:
@@ -261,11 +286,9 @@ def _is_talk(command: str) -> bool:
         if not keyword:
             break
         stem = stem[keyword.end() :]
-    if re.match(_FAR, stem):
-        return True
     program, _blank, rest = stem.partition(" ")
     runs_more = "`" in stem or "<(" in stem or "$(" in re.sub(_READ, "", stem)
-    if runs_more or not re.match(_TELLS, stem):
+    if runs_more or not (re.match(_TELLS, stem) or re.match(_FAR, stem)):
         return False
     targets = [found["to"] for found in re.finditer(_INTO, _leave_out_quoted(stem))]
     if program.endswith("tee"):

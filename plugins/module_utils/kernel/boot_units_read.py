@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from ..host.files import follow_links, list_folder, read_each, read_text
 from .boot_conditions_read import judge_conditions
+from .boot_quiet_read import Looked
 from .boot_units import Script, has_ended, parse_unit, settle_unit
 
 UNITS = "/etc/systemd/system"
@@ -169,7 +170,7 @@ def _is_own(path: str, folder: str, root: str) -> bool:
 
 
 def settle_units(
-    texts: Mapping[str, str], started: Mapping[str, bool], root: str, looked: set[str]
+    texts: Mapping[str, str], started: Mapping[str, bool], root: str, looked: Looked
 ) -> dict[str, str]:
     """Return the texts, those of units without the commands that no boot runs as root.
 
@@ -195,7 +196,7 @@ def _settle(
     texts: Mapping[str, str],
     started: Mapping[str, bool],
     root: str,
-    looked: set[str],
+    looked: Looked,
 ) -> dict[str, Script]:
     """Return a unit and its drop-ins as they are read; those that others hide are left out."""
     by_name = {
@@ -221,7 +222,7 @@ def _comes_before_files(text: str) -> bool:
     )
 
 
-def _read_base(unit: str, root: str, looked: set[str]) -> str:
+def _read_base(unit: str, root: str, looked: Looked) -> str:
     """Return the text of a unit of which only drop-ins are listed."""
     stem, at, instance = unit.partition("@")
     names = [unit, f"{stem}@.{instance.rpartition('.')[2]}"] if at else [unit]

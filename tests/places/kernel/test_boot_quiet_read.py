@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.kernel import boot_quiet_read
-from mlhost_limits.kernel.boot_quiet_read import READERS, Loud
+from mlhost_limits.kernel.boot_quiet_read import READERS, Looked, Loud
 from mlhost_limits.write.cache import keep_cached, read_cached
 
 SCRIPTS = {"/etc/rc.local": "#!/bin/sh\n/opt/tune\n"}
@@ -39,8 +39,12 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def keep(tree: Path) -> None:
-    looked = [*(f"{tree}/{name}" for name in ("tune", "absent", "link", "parts/")), "/none/x"]
-    Loud(SCRIPTS, STARTED, "sysctls").keep(["/etc/rc.local"], looked)
+    looked = [
+        *(f"{tree}/{name}" for name in ("tune", "absent", "link", "parts/")),
+        "/none/x",
+        "/n\0ne",
+    ]
+    Loud(SCRIPTS, STARTED, "sysctls").keep(["/etc/rc.local"], Looked(looked))
 
 
 def recall() -> list[str] | None:
@@ -78,8 +82,10 @@ def relink(tree: Path) -> None:
         lambda tree: (tree / "parts" / "new").write_text("x"),
         lambda tree: (tree / "tune").chmod(0o755),
         lambda tree: tree.chmod(0o777),
+        lambda tree: tree.parent.chmod(0o777),
+        lambda tree: os.chown(tree / "link", 1000, -1, follow_symlinks=False),
     ],
-    ids=["content", "link", "gone", "new", "part", "mode", "open to others"],
+    ids=["content", "link", "gone", "new", "part", "mode", "folder", "above", "owner of a link"],
 )
 def test_a_change_is_seen(tree: Path, change: Callable[[Path], object]) -> None:
     keep(tree)
@@ -128,6 +134,16 @@ def test_other_code_finds_anew(tree: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_what_changed_just_now_is_not_kept(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boot_quiet_read, "_SETTLED", 60.0)
     keep(tree)
+    assert recall() is None
+
+
+def test_what_changed_while_it_was_read_is_not_kept(tree: Path) -> None:
+    """Another link of that name may be as old as the one that was read."""
+    (tree / "old").write_text("#!/bin/sh\nsysctl -w vm.max_map_count=1\n")
+    looked = Looked([f"{tree}/link"])
+    (tree / "link").unlink()
+    (tree / "link").symlink_to("old")
+    Loud(SCRIPTS, STARTED, "sysctls").keep([], looked)
     assert recall() is None
 
 

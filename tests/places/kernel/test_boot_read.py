@@ -568,6 +568,10 @@ def test_what_runs_after_the_files_are_read(
         # Where a script has commands looked for.
         ("PATH=/opt:$PATH\nx", "65530"),
         ("export PATH=/usr/bin:/opt\nx --now", "65530"),
+        ('PATH="$PATH":/opt\nx', "65530"),
+        ("PATH+=:/opt\nx", "65530"),
+        ("PATH=${PATH:+$PATH:}/opt\nx", "65530"),
+        ("(PATH=/opt x)", "65530"),
         ("PATH=/usr/bin\nx", None),
         ("PATH=/opt\nexit 0", None),
         # What goes through a folder may run it.

@@ -98,7 +98,22 @@ CRONTAB = "/var/spool/cron/crontabs/root"
         (RC, "curl -s http://x/y | sysctl -p /dev/stdin", [""]),
         (RC, "cp /opt/x /run/x && sysctl -p /run/x", [""]),
         (RC, "cp /opt/x /etc/sysctl.d/x.conf; sysctl --system", [""]),
-        (RC, "sed -i s/262144/7/ /etc/sysctl.d/a.conf\nsysctl -p /etc/sysctl.d/a.conf", [""]),
+        *(
+            (RC, f"{words}\n{load}", [""])
+            for words in (
+                "sed -i s/2/7/ /etc/sysctl.d/a.conf",
+                "sed --in-place s/2/7/ /etc/sysctl.d/a.conf",
+                "sed 's/2;/7/' -i /etc/sysctl.d/a.conf",
+                "perl -pi -e s/2/7/ /etc/sysctl.d/a.conf",
+                f"cp {'/opt/x ' * 99} /etc/sysctl.d",
+            )
+            for load in (
+                "sysctl -p /etc/sysctl.d/a.conf",
+                "/lib/systemd/systemd-sysctl 2>/dev/null",
+                "systemctl start systemd-sysctl",
+                "service systemd-sysctl restart",
+            )
+        ),
         (RC, "ln -s /opt/x /etc/sysctl.d/x.conf; systemctl restart systemd-sysctl", [""]),
         (RC, f"echo 'sysctl -w {KEY}=7' > /run/x; sh /run/x", [""]),
         (RC, f"echo 'sysctl -w {KEY}=7' | sh", ["7"]),
@@ -107,16 +122,41 @@ CRONTAB = "/var/spool/cron/crontabs/root"
         # Words that another host runs, or a container.
         (RC, f"ssh other sysctl -w {KEY}=7", []),
         (RC, f"/usr/bin/ssh -o BatchMode=yes root@other 'sysctl -w {KEY}=7' && true", []),
-        (RC, f"ssh localhost sysctl -w {KEY}=7", ["7"]),
         (RC, f"ssh other <<EOF\nsysctl -w {KEY}=7\nEOF", []),
+        (RC, f"ssh other \\\n sysctl -w {KEY}=7", []),
         (RC, f"docker run -d --sysctl {KEY}=7 redis", []),
-        (RC, f"docker exec web sysctl -w {KEY}=7", []),
-        (RC, f"docker run --rm --privileged alpine sysctl -w {KEY}=7", [""]),
-        (RC, f"docker start web; sysctl -w {KEY}=7", ["7"]),
+        (RC, f"docker run -d -v /data:/data --sysctl {KEY}=7 redis", []),
+        (RC, f"docker run -d \\\n --sysctl {KEY}=7 \\\n redis", []),
         (UNIT, f"ExecStart=/usr/bin/docker run --sysctl {KEY}=7 redis", []),
-        (RC, f"kubectl exec p -- sysctl -w {KEY}=7", []),
-        (RC, f"ip netns exec blue sysctl -w {KEY}=7", [""]),
         (RC, f"sysctl --dry-run -w {KEY}=7", []),
+        # It may be this host, or a container with its rights.
+        *(
+            (RC, f"{words} sysctl -w {KEY}=7", [""])
+            for words in (
+                "ssh localhost",
+                "ssh ::1",
+                "ssh root@127.0.1.1",
+                'ssh "$HOST"',
+                "nohup ssh other",
+                "docker exec web",
+                "kubectl exec p --",
+                "docker run --privileged alpine",
+                "docker run --cap-add=ALL alpine",
+                "docker run -v /:/host alpine chroot /host",
+                "docker run -v /proc/sys/vm:/s alpine",
+                "ip netns exec blue",
+                "true; ip -n a netns exec b",
+                "for n in a b; do ip netns exec $n",
+                "docker pull x && docker run --privileged x",
+            )
+        ),
+        (RC, f'sh -c "docker exec x sysctl -w {KEY}=7"', [""]),
+        (CRON, f"@reboot root docker run --privileged x sysctl -w {KEY}=7", [""]),
+        (RC, f"docker start web; sysctl -w {KEY}=7", ["7"]),
+        (RC, f"ssh other true && sysctl -w {KEY}=7", ["7"]),
+        # The shell here opens the file, and runs what is substituted.
+        (RC, f"ssh other cat x > {FILE}", [""]),
+        (RC, f'ssh other "$(sysctl -w {KEY}=7)"', [""]),
         # Comments, and what only prints, searches or compares.
         (RC, f"true # sysctl -w {KEY}=7", []),
         (RC, f"sysctl -w vm.swappiness=1  # not {KEY}=7, it's enough", []),
@@ -245,6 +285,9 @@ def test_a_line_that_does_not_name_a_key_is_not_read_word_by_word(
         ("systemctl start systemd-sysctl", False),  # It is active, and nothing is done.
         ("/usr/lib/systemd/systemd-sysctl", True),
         ("/usr/lib/systemd/systemd-sysctl; true", True),
+        ("/lib/systemd/systemd-sysctl --strict >/dev/null 2>&1", True),
+        ("service systemd-sysctl restart", True),
+        ("service systemd-sysctl stop", False),
         ("ls /usr/lib/systemd/systemd-sysctl.d", False),
         ("sysctl -a | grep -p x", False),
         ("sysctl vm.swappiness", False),
