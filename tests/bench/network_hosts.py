@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -50,6 +52,9 @@ def network_hosts(tree: Path, kinds: Sequence[str]) -> Iterator[None]:
             one.stdin.write(b"go\n")
             one.stdin.close()
         yield
+    # The kernel takes down the networks of those who have ended in its own time.
+    while any(name.startswith("host") and name != "hosts" for _at, name in socket.if_nameindex()):
+        time.sleep(0.1)
 
 
 @contextmanager
