@@ -143,14 +143,14 @@ def list_rows(page: Page) -> list[tuple[int, int, int]]:
 
 def test_counters_are_filters_that_add_up_and_are_taken_back(page: Page) -> None:
     page.get_by_role("link", name="fail").click()
-    assert page.locator("#shown").inner_text() == "17 of 26 hosts"
+    expect(page.locator("#shown")).to_have_text("17 of 26 hosts")
     page.get_by_role("link", name="pass").click()
-    assert page.locator("#shown").inner_text() == "25 of 26 hosts"
+    expect(page.locator("#shown")).to_have_text("25 of 26 hosts")
     assert page.url.endswith("#view=hosts&status=fail,pass")
     page.get_by_role("link", name="fail").click()
-    assert page.locator("#shown").inner_text() == "8 of 26 hosts"
+    expect(page.locator("#shown")).to_have_text("8 of 26 hosts")
     page.go_back()
-    assert page.locator("#shown").inner_text() == "25 of 26 hosts"
+    expect(page.locator("#shown")).to_have_text("25 of 26 hosts")
 
 
 def test_a_view_can_be_sent(page: Page) -> None:
@@ -227,6 +227,7 @@ def test_a_fold_of_what_falls_short_is_red(browser: Browser, tmp_path: Path) -> 
 def test_two_runs_stand_side_by_side(page: Page) -> None:
     assert "1 newly red, 8 no longer red, 16 still red" in page.inner_text(".since")
     page.get_by_role("link", name="Since").click()
+    expect(page.locator("#changes")).to_be_visible()
     told = page.inner_text("#changes")
     assert "Changes since 2026-11-29 12:00 UTC" in told
     assert re.search(r"1\s+Newly red\s+boot01", told)

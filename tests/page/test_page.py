@@ -53,7 +53,7 @@ def test_a_cause_shows_the_line_the_fix_and_its_hosts(page: Page) -> None:
     cause.get_by_role("button", name="Show on the heat map").click()
     assert page.locator("#shown").inner_text() == f"{hosts} of 300 hosts"
     page.locator("#only").click()
-    assert page.locator("#shown").inner_text() == "300 of 300 hosts"
+    expect(page.locator("#shown")).to_have_text("300 of 300 hosts")
 
 
 def test_filters_narrow_the_heat_map(page: Page) -> None:
@@ -64,13 +64,14 @@ def test_filters_narrow_the_heat_map(page: Page) -> None:
     assert 0 < count_rows(page) <= 70
     page.fill("#text", "")
     page.select_option("#group", label="rack3")
-    assert page.locator("#shown").inner_text() == "40 of 300 hosts"
+    expect(page.locator("#shown")).to_have_text("40 of 300 hosts")
     page.get_by_role("link", name="unchecked").click()
+    page.wait_for_function("location.hash.includes('unchecked')")
     shown = page.locator("#shown").inner_text()
     page.get_by_role("link", name="fail").click()
-    assert page.locator("#shown").inner_text() != shown
+    expect(page.locator("#shown")).not_to_have_text(shown)
     page.fill("#text", "no such host")
-    assert page.locator("#shown").inner_text() == "0 of 300 hosts"
+    expect(page.locator("#shown")).to_have_text("0 of 300 hosts")
 
 
 def test_the_worst_host_comes_first_or_the_first_name(page: Page) -> None:
