@@ -26,6 +26,7 @@ from .boot_calls import (
     list_paths,
     may_ask,
 )
+from .boot_conditions_read import OF_BOOT
 from .boot_quiet_read import Looked
 from .boot_shell import put_folders
 from .boot_units import Script, mark
@@ -35,8 +36,6 @@ _LOCAL_COMMANDS = ("/usr/local/sbin", "/usr/local/bin")
 """Where systemd, and the shells that it starts, look for a command first."""
 _FOLDERS_WITHOUT_COMMANDS = ("/usr/lib/", "/etc/pam.d/", "/etc/tmpfiles.d/")
 _WITHOUT_CALLS = ("/usr/lib/tmpfiles.d/", "/etc/tmpfiles.d/")
-_OF_BOOT = ("/dev/", "/proc/", "/run/", "/sys/", "/var/run/")
-"""Folders that a boot makes: no script lies there before."""
 _COMMENTS = r"(?m)^[ \t]*#.*"
 _LARGEST = 2**20
 _DEEPEST = 8  # Scripts that scripts call.
@@ -117,7 +116,7 @@ class Called:
 
         :returns: ``None`` where it is there, and nobody may say what it holds.
         """
-        if path.startswith(_OF_BOOT):
+        if path.startswith(OF_BOOT):
             return ""
         if path not in self._texts:
             self.looked.add(path)
@@ -166,7 +165,7 @@ class Called:
 
     def _list_or_note(self, folder: str, name: str = "") -> list[str]:
         """Return the paths in a folder, or what names it where nobody may say what lies there."""
-        if f"{folder}/".startswith(_OF_BOOT):
+        if f"{folder}/".startswith(OF_BOOT):
             return []
         self.looked.add(f"{folder}/")
         try:

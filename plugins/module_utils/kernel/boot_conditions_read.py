@@ -17,7 +17,8 @@ _KINDS: dict[str, Callable[[str], bool]] = {
     "FileNotEmpty": lambda path: os.path.isfile(path) and os.path.getsize(path) > 0,
 }
 _WORDS = {"User": ("root", "0", "@system"), "Group": ("root", "0")}
-_OF_BOOT = ("/dev", "/proc", "/run", "/sys", "/var/run")
+OF_BOOT = ("/dev/", "/proc/", "/run/", "/sys/", "/var/run/")
+"""Folders that a boot makes: what is to be there is not there before."""
 _EVERYWHERE = ("/dev", "/proc", "/proc/sys", "/proc/sys/kernel", "/proc/sys/vm", "/run", "/sys")
 
 
@@ -70,7 +71,7 @@ def _judge(setting: Setting, root: str, looked: Looked) -> bool | None:
         return None
     if value.rstrip("/") in _EVERYWHERE:
         return wanted
-    if f"{value}/".startswith(tuple(f"{one}/" for one in _OF_BOOT)) or kind not in _KINDS:
+    if f"{value}/".startswith(OF_BOOT) or kind not in _KINDS:
         return None  # What a boot makes is not in a tree, and that of a host may be gone.
     looked.add(value)
     try:

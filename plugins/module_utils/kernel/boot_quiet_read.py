@@ -10,8 +10,11 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
+from ..host.door import LoopError
+from ..host.files import follow_links
 from ..write.cache import FOLDER, keep_cached, read_cached
 
 READERS = (
@@ -22,7 +25,6 @@ READERS = (
 )
 """The files beside this one that decide."""
 _SETTLED = 2.0  # Seconds after which what changes gets another time than it had.
-_MOST_LINKS = 40
 
 
 class Looked:
@@ -32,7 +34,7 @@ class Looked:
     """
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
-        self._owners: dict[str, list[object]] = {}
+        self._ways: dict[str, list[object]] = {}
         self.seen: dict[str, list[object]] = {}
         self.update(paths)
 
@@ -41,31 +43,19 @@ class Looked:
             self.add(path)
 
     def add(self, path: str) -> None:
-        if path not in self.seen:
-            self.seen[path] = [list(self._see_way(path)), _see_end(path)]
-
-    def _see_way(self, path: str) -> Iterator[list[object]]:
-        """Yield whose each folder and link on the way is, and where a link leads."""
-        done, parts, links = "", path.split("/"), 0
-        while parts and links < _MOST_LINKS:
-            part = parts.pop(0)
-            if part in ("", ".", ".."):
-                done = done.rpartition("/")[0] if part == ".." else done
-                continue
-            here = f"{done}/{part}"
-            if here not in self._owners:
-                self._owners[here] = _see_owner(here)
-            owner = self._owners[here]
-            yield owner
-            target = str(owner[-1]) if owner else ""
-            links += bool(target)
-            done = here if not target else "" if target.startswith("/") else done
-            parts = [*target.split("/"), *parts] if target else parts
+        if path in self.seen:
+            return
+        name = path.rstrip("/")
+        folder = os.path.dirname(name)
+        if folder not in self._ways:
+            self._ways[folder] = _see_way(folder)
+        beyond = _see_way(name) if os.path.islink(name) else []
+        self.seen[path] = [self._ways[folder], beyond, _see_end(path)]
 
     def is_settled(self, start: float) -> bool:
         """Tell whether nothing changed since then, or so shortly before that none can tell."""
         since = int((start - _SETTLED) * 1e9)
-        ends = [end for _way, end in self.seen.values() if isinstance(end, list)]
+        ends = [one[-1] for one in self.seen.values() if isinstance(one[-1], list)]
         is_old = all(end[-1] < since for end in ends if len(end) > 1)
         return is_old and Looked(self.seen).seen == self.seen
 
@@ -110,6 +100,14 @@ def _see_library() -> list[object]:
     while not os.path.exists(folder):
         folder = os.path.dirname(folder)
     return [folder, _stat(folder), *seen]
+
+
+def _see_way(path: str) -> list[object]:
+    """Return whose each folder and link on the way is, and where a link leads."""
+    found: list[object] = []
+    with suppress(LoopError):
+        follow_links(path, visit=lambda folder, name: found.append(_see_owner(f"{folder}/{name}")))
+    return found
 
 
 def _see_owner(name: str) -> list[object]:

@@ -13,7 +13,7 @@ from ..core.values import Declaration
 from ..host.files import follow_links, list_folder, read_os_release, read_text, under
 from .boot_scripts import is_about_sysctls
 from .boot_scripts_read import read_boot_scripts, read_early_scripts
-from .boot_units_read import UNITS, find_started, read_script
+from .boot_units_read import APPLIER, UNITS, find_started, read_script
 from .model import foresee_start
 from .read import sysctl_path
 from .sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES
@@ -26,8 +26,6 @@ from .tuned_profile import (
     read_exclude,
     read_reapply,
 )
-
-APPLIER = "systemd-sysctl.service"
 
 _RAISES_FILE_MAX = 240  # The first version of systemd.
 _LIBRARY = re.compile(r"libsystemd-shared-(\d+)")

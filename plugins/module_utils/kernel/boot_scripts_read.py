@@ -94,7 +94,7 @@ def _read_started(
     asked: set[str] = set()
     listed = read_each(_list_scripts(root, started, of_packages), root, read_script)
     scripts = {path: _leave_out_own(path, text) for path, text in listed}
-    kept = Loud(scripts, started, is_wanted.__name__[len("is_about_") :]) if root == "/" else None
+    kept = Loud(scripts, started, is_wanted.__name__) if root == "/" else None
     loud = kept.recall() if kept else None
     if loud == []:
         return found, asked

@@ -15,7 +15,7 @@ from .boot_units import Script, has_ended, parse_unit, settle_unit
 
 UNITS = "/etc/systemd/system"
 
-_APPLIER = "systemd-sysctl.service"
+APPLIER = "systemd-sysctl.service"
 _MASK = "/dev/null"
 _LOCAL_UNITS = "/usr/local/lib/systemd/system"
 OWN_UNITS = (UNITS, _LOCAL_UNITS)
@@ -216,8 +216,8 @@ def _settle(
 
 def _comes_before_files(text: str) -> bool:
     """Tell whether a unit runs before systemd applies the files of sysctl.d."""
-    return _APPLIER in text and any(
-        one.section == "Unit" and one.name == "Before" and _APPLIER in one.value.split()
+    return APPLIER in text and any(
+        one.section == "Unit" and one.name == "Before" and APPLIER in one.value.split()
         for one in parse_unit("", text)
     )
 
