@@ -34,7 +34,7 @@ def find_made(text: str) -> list[str]:
 
 def judge_loads(line: str, text: str, texts: Mapping[str, str]) -> str:
     """Return what a line of a script has read that is not among these texts, or nothing."""
-    if not (re.search(LOADS, line) or "systemd-sysctl" in line):
+    if not (re.search(LOADS, line) or "systemd-sysctl" in line or "procps" in line):
         return ""
     calls = (call for call in re.findall(CALL, line) if re.search(LOADS, call))
     found = next(filter(None, (_judge_call(call, line, text, texts) for call in calls)), "")
@@ -50,9 +50,9 @@ def _find_verbs(line: str) -> set[str]:
     return {
         "restart" if one.endswith("restart") else "start"
         for part in words
-        if any(name.split(".")[0] == "systemd-sysctl" for name in part)
+        if any(name.split(".")[0] in ("systemd-sysctl", "procps") for name in part)
         for one in part
-        if one.endswith("start") and not {"systemctl", "service"}.isdisjoint(part)
+        if one.endswith("start") and not {"systemctl", "service", "procps"}.isdisjoint(part)
     }
 
 

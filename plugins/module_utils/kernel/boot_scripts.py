@@ -33,7 +33,7 @@ _SETS_VARIABLE = (
     r"|\s(?:-[a-eg-oq-z]*[pf]|--load[= ])\s*[\"']?(?:[A-Za-z_.]|/\S*[*?\[])"
 )
 _NEAR = r"/proc(?!/(?!sys)[\w.*])"  # What lies there beside it sets none.
-_LOAD = rf"{LOADS}|\bsystemd-sysctl\b"
+_LOAD = rf"{LOADS}|\b(?:systemd-sysctl|procps)\b"
 _NO_SHELL = r"#!.*\b(?:python|perl|ruby)"
 _IS_OPEN = r"[$*?`]|\bxargs\b|\{[^\s{}]*,"
 _OPEN = r"[$*?`{]|\bxargs\b|\bsysctl\b.*\s-\w*[pf]\b"
@@ -114,7 +114,9 @@ def _find_in_script(
 
 def _concerns(line: str, last: str) -> bool:
     """Tell whether a line has a word without which it sets no key of that last name."""
-    return last in line or "sysctl" in line or "/proc" in line or "SYSCTL" in line
+    return (
+        last in line or "sysctl" in line or "/proc" in line or "SYSCTL" in line or "procps" in line
+    )
 
 
 def _find_in_tmpfiles(key: str, path: str, text: str) -> Iterator[ScriptWrite]:

@@ -66,12 +66,12 @@ _BY_OTHERS = (
 """A command that another user runs, who may set no sysctl."""
 _FAR = (
     r"(?:\S*/)?(?:ssh\s(?!.*(?:localhost|\b127\.|::1|\$))|sysctl\s(?:.*\s)?--dry-run\b"
-    r"|(?:docker|podman|nerdctl)\s+(?:run|create)\s(?!.*(?:--(?:privileged|cap-add|security-opt|pid|mount)\b"
-    r"|(?:-v|--volume)[ =]?[\"']?/(?:(?:proc|sys)[^:\s]*)?:)))"
+    r"|(?:docker|podman|nerdctl)\s+(?:run|create)\s(?!.*(?:\$|--(?:privileged|cap-add|security-opt|pid|mount|unmask)\b"
+    r"|(?:-\w*v|--volume)[ =]*[\"']?/+(?:(?:proc|sys)[^:\s]*)?:)))"
 )
 """A command whose words another host runs, or a container without rights; or that sets nothing."""
 _AWAY = (
-    r"(?:^|[\s;&|(\"'])(?:\S*/)?(?:ssh|docker|podman|nerdctl|kubectl|k3s|crictl|lxc|pdsh|virsh"
+    r"(?:^|[\s;&|(\"'/])(?:ssh|docker|podman|nerdctl|kubectl|k3s|crictl|lxc|pdsh|virsh"
     r"|ip\s+(?:-\S+\s+(?:\w+\s+)?){0,9}netns)\s"
 )
 """A command that runs its words elsewhere, or in namespaces: they may set what counts here."""
@@ -172,17 +172,23 @@ def list_bare(lines: Iterable[tuple[int, str]]) -> Iterator[Line]:
     """
     rows = list(lines)
     is_given = any(re.search(_GIVES, line) for _number, line in rows)
-    for (number, line), bare in zip(rows, _leave_out_texts([line for _number, line in rows])):
+    goes_away, last = False, 0
+    for (number, line), bare in zip(rows, _leave_out_texts(rows)):
         whole = line[: find_comment(line)]
         is_sure = not is_given or bare == whole
         is_unclear = re.match(_SAYS_PERHAPS, bare) or _may_be_away(bare)
+        is_unclear = is_unclear or (goes_away and number == last + 1)
         yield Line(number, line, bare if is_sure else whole, is_sure and not is_unclear)
+        goes_away = _is_continued(whole) and (goes_away or re.search(_AWAY, whole) is not None)
+        last = number
 
 
 def _may_be_away(line: str) -> bool:
     """Tell whether what a line sets may be set elsewhere alone, by one of its commands."""
     if not re.search(_AWAY, line):
         return False
+    if len(line) > _LONGEST or "$(" in line or "`" in line:
+        return True
     commands = [line[start:end] for start, end in _find_commands(line)]
     return any(
         re.search(_AWAY, one) and ("sysctl" in one or "/proc/" in one or one.endswith("\\"))
@@ -212,7 +218,13 @@ def find_dependent(rows: Sequence[str]) -> set[int]:
     return found
 
 
-def _leave_out_texts(rows: Sequence[str]) -> Iterator[str]:
+def _is_continued(line: str) -> bool:
+    """Tell whether a line goes on in the next one: two backslashes are one of its characters."""
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _leave_out_texts(numbered: Sequence[tuple[int, str]]) -> Iterator[str]:
+    rows = [line for _number, line in numbered]
     end = quote = away = ""
     last = {row.strip(): at for at, row in enumerate(rows)}
     last.update({sign: at for at, row in enumerate(rows) for sign in "\"'" if sign in row})
@@ -221,6 +233,8 @@ def _leave_out_texts(rows: Sequence[str]) -> Iterator[str]:
             yield ""
             end = "" if line.strip() == end else end
             continue
+        # A comment between ends the command before it, in a script.
+        away = away if at and numbered[at][0] == numbered[at - 1][0] + 1 else ""
         said = line.find(quote) + 1 if quote else 0
         if quote and not said:
             yield ""
@@ -238,7 +252,7 @@ def _leave_out_texts(rows: Sequence[str]) -> Iterator[str]:
 
 def _find_open(line: str) -> str:
     """Return the command that goes on in the next line, if others than this host may run it."""
-    if not line.endswith("\\") or len(line) > _LONGEST or not re.search(_AWAY, line):
+    if not _is_continued(line) or len(line) > _LONGEST or not re.search(_AWAY, line):
         return ""
     start, end = _find_commands(line)[-1]
     command = re.sub(_PREFIX, "", line[start:end]).lstrip()

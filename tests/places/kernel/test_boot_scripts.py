@@ -150,6 +150,14 @@ CRONTAB = "/var/spool/cron/crontabs/root"
                 "docker pull x && docker run --privileged x",
             )
         ),
+        # A second backslash ends a command; a variable may hold a right.
+        (RC, f"ssh other uptime \\\\\nsysctl -w {KEY}=7", ["7"]),
+        (RC, f"docker run $OPTS alpine sysctl -w {KEY}=7", [""]),
+        (RC, f"docker run -itv  //:/host alpine chroot /host sysctl -w {KEY}=7", [""]),
+        (RC, f"podman run --unmask=ALL alpine sysctl -w {KEY}=7", [""]),
+        (RC, f"ssh $(head -1 /etc/nodes) sysctl -w {KEY}=7", [""]),
+        (RC, f"ip netns exec blue \\\n sysctl -w {KEY}=7", [""]),
+        (RC, f"docker run --privileged \\\n alpine sysctl -w {KEY}=7", [""]),
         (RC, f'sh -c "docker exec x sysctl -w {KEY}=7"', [""]),
         (CRON, f"@reboot root docker run --privileged x sysctl -w {KEY}=7", [""]),
         (RC, f"docker start web; sysctl -w {KEY}=7", ["7"]),
@@ -224,6 +232,7 @@ def test_lines_that_set_a_key(path: str, line: str, expected: list[str]) -> None
         (f"cat > /run/x <<EOF\n{KEY}=7\nEOF\nsysctl -p /run/x", [(4, "")]),
         (f"sysctl -p - <<EOF\n{KEY}=7\nEOF", [(1, ""), (2, "")]),
         (f"sh <<EOF\nsysctl -w {KEY}=7\nEOF", [(2, "7")]),
+        (f"docker run -d redis \\\n # a comment ends it\nsysctl -w {KEY}=7", [(3, "7")]),
         (f"cat <<EOF\nsysctl -w {KEY}=7\nEOF\nsysctl -w {KEY}=8", [(4, "8")]),
         (f"cat > /etc/motd <<-'EOF'\nsysctl -w {KEY}=7\n\tEOF\ntrue", []),
         (f"cat <<'END OF'\na\nEND OF\nsysctl -w {KEY}=8", [(4, "8")]),
