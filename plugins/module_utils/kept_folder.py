@@ -6,7 +6,6 @@ Ansible has Python compile what a module imports each time, so that this imports
 
 from __future__ import annotations
 
-import hashlib
 import marshal
 import os
 import re
@@ -23,9 +22,11 @@ _HEAD = 16  # Bytes of a .pyc before its code.
 
 def digest_files(files: Mapping[str, bytes]) -> str:
     """Return what names a library by its content."""
-    whole = hashlib.sha256()
+    from hashlib import sha256  # Long, and who finds a kept library needs none of it.
+
+    whole = sha256()
     for name in sorted(files):
-        whole.update(f"{name}\0{hashlib.sha256(files[name]).hexdigest()}\n".encode())
+        whole.update(f"{name}\0{sha256(files[name]).hexdigest()}\n".encode())
     return whole.hexdigest()
 
 
@@ -46,7 +47,9 @@ def unseal(text: str) -> str:
 
 
 def _sum(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    from hashlib import sha256
+
+    return sha256(text.encode()).hexdigest()
 
 
 def name_folder() -> str:

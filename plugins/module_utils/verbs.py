@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from .check_within import check_within
@@ -131,6 +132,24 @@ def run_monitor(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
 def _refuse(exc: OSError | ValueError) -> dict[str, Any]:
     problems = exc.problems if isinstance(exc, PolicyError) else [str(exc)]
     return {"changed": False, "failed": True, "msg": "; ".join(problems), "problems": problems}
+
+
+def answer(verb: str, given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
+    """Return the result of a module whose arguments the controller has found right.
+
+    What stands for a path may begin with a home of this host, of which no controller knows.
+    """
+    arguments, work = VERBS[verb]
+    given = {name: _expand(given[name], one["type"]) for name, one in arguments.items()}
+    result = work(given, check_mode)
+    result["invocation"] = {"module_args": given}
+    result["said"] = result.pop("warnings", [])  # The action knows of which host.
+    return result
+
+
+def _expand(value: Any, type_: str) -> Any:
+    is_path = type_ == "path" and value
+    return os.path.expanduser(os.path.expandvars(value)) if is_path else value
 
 
 VERBS = {

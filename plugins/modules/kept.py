@@ -3,8 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Run check or provision from the copy of the library that an earlier run left on the target."""
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
 module: kept
 short_description: What check and provision send to the target
@@ -24,6 +22,10 @@ options:
     required: true
   digest:
     description: What names the library by its content.
+    type: str
+    required: true
+  finder:
+    description: The program that finds the library.
     type: str
     required: true
   arguments:
@@ -55,106 +57,119 @@ absent:
   type: bool
 """
 
-import base64
-import gc
-import importlib
 import os
 import sys
-import tempfile
-from contextlib import contextmanager, nullcontext
 
-from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from ansible.module_utils.errors import UnsupportedError
+# The folder that this starts in may be anybody's: nothing is imported from it.
+_OWN = ("", ".", os.path.dirname(sys.argv[0]))
+sys.path[:] = [path for path in sys.path if path not in _OWN]
 
-from ..module_utils.kept_folder import (
-    PACKAGE,
-    find_library,
-    name_folder,
-    open_library,
-    put_together,
-    unseal,
-)
+import contextlib
+import gc
+import importlib
+import json
+import syslog
+import types
+
+WORDS = r"""<<INCLUDE_ANSIBLE_MODULE_JSON_ARGS>>"""  # Ansible puts them here, and adds no more.
+OLDEST = (3, 8)
+FOLDERS = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - in one of them, a folder of its own
 
 
 def main():
     gc.disable()  # It lives for a moment.
-    module = AnsibleModule(
-        argument_spec={
-            "verb": {"type": "str", "required": True, "choices": ["check", "provision", "monitor"]},
-            "digest": {"type": "str", "required": True},
-            "arguments": {"type": "dict", "default": {}},
-            "archive": {"type": "str", "no_log": True},
-        },
-        supports_check_mode=True,
-    )
-    path = find_library(module.params["digest"], name_folder())
-    if path is None and module.params["archive"] is None:
-        module.exit_json(changed=False, absent=True)
-    with nullcontext(path) if path else provided(module) as folder:
-        together = open_library(folder, module.params["verb"])
+    try:
+        result = run(json.loads(WORDS))
+    except Exception as exc:
+        result = tell(exc)
+    os.write(sys.stdout.fileno(), json.dumps(result).encode("ascii") + b"\n")
+    sys.exit(1 if result.get("failed") else 0)
+
+
+def run(words):
+    """Return the result of the module that is meant."""
+    if sys.version_info < OLDEST:
+        found = ".".join(map(str, sys.version_info[:2]))
+        raise OSError(f"Python 3.8 or later is needed on this host; it has {found}")
+    note(words)
+    finder = types.ModuleType("finder")
+    exec(words["finder"], vars(finder))  # noqa: S102 - the controller's own, as all of this
+    verb, check_mode = words["verb"], words["_ansible_check_mode"]
+    path = finder.find_library(words["digest"], finder.name_folder())
+    if path is None and not words.get("archive"):
+        return {"changed": False, "absent": True}
+    with contextlib.nullcontext(path) if path else provided(words, finder) as folder:
+        together = finder.open_library(folder, verb)
         try:
-            run(module)
+            verbs = importlib.import_module(f"{finder.PACKAGE}.verbs")
+            return verbs.answer(verb, words["arguments"], check_mode)
         finally:
-            if path and not (together or module.check_mode):
-                put_together(path, module.params["verb"])
+            if path and not (together or check_mode):
+                finder.put_together(path, verb)
 
 
-@contextmanager
-def provided(module):
+def note(words):
+    """Leave the line in the log that every module of Ansible leaves, unless none is wanted."""
+    if words["_ansible_no_log"]:
+        return
+    facility = getattr(syslog, str(words["_ansible_syslog_facility"]), syslog.LOG_USER)
+    syslog.openlog(f"ansible-mlhost.limits.{words['verb']}", 0, facility)
+    syslog.syslog(syslog.LOG_INFO, f"Invoked with {json.dumps(words['arguments'])}")
+    syslog.closelog()
+
+
+@contextlib.contextmanager
+def provided(words, finder):
     """Hold a folder to import the library from, for this run alone where it cannot be kept."""
-    digest, archive = module.params["digest"], module.params["archive"]
-    with tempfile.TemporaryDirectory(dir=module.tmpdir) as folder:
-        try:
-            kept = load_kept(archive, os.path.join(folder, "library.zip"))
-            files = kept.unpack(archive, digest)
-        except ValueError as exc:
-            module.fail_json(msg=str(exc))
+    with make_folder(words) as folder:
+        kept = load_kept(words["archive"], finder, os.path.join(folder, "library.zip"))
+        files = kept.unpack(words["archive"], words["digest"])
         path = None
-        if not module.check_mode:
-            path = kept.keep_library(files, digest, kept.find_folder())
+        if not words["_ansible_check_mode"]:
+            path = kept.keep_library(files, words["digest"], kept.find_folder())
         path = path or kept.write_library(files, folder)
-        for name in [one for one in sys.modules if one.partition(".")[0] == PACKAGE]:
+        for name in [one for one in sys.modules if one.partition(".")[0] == finder.PACKAGE]:
             del sys.modules[name]  # It goes on with what Python compiles once.
         yield path
 
 
-def load_kept(archive, file):
+def make_folder(words):
+    """Return a folder that goes with the run; never in the one that this was started in."""
+    import tempfile  # As the other imports below: long, and seldom needed.
+
+    for parent in filter(None, (words["_ansible_tmpdir"], *FOLDERS)):
+        try:
+            return tempfile.TemporaryDirectory(prefix="ansible-mlhost-", dir=parent)
+        except OSError as exc:
+            problem = exc
+    raise problem
+
+
+def load_kept(archive, finder, file):
     """Return what keeps a library, from the library itself.
 
     :raises ValueError: If it did not arrive whole.
     """
-    content = base64.b64decode(unseal(archive))
+    import base64
+
+    content = base64.b64decode(finder.unseal(archive))
     with open(file, "wb") as target:
         target.write(content)
     sys.path.insert(0, file)
     try:
-        return importlib.import_module(f"{PACKAGE}.kept")
+        return importlib.import_module(f"{finder.PACKAGE}.kept")
     finally:
         sys.path.remove(file)
 
 
-def run(module):
-    """Do what the module does that is meant, and leave with its result."""
-    verb = module.params["verb"]
-    arguments, work = importlib.import_module(f"{PACKAGE}.verbs").VERBS[verb]
-    checked = ArgumentSpecValidator(arguments).validate(module.params["arguments"])
-    if checked.error_messages:
-        module.fail_json(msg="; ".join(describe(error, verb) for error in checked.errors))
-    given = {name: checked.validated_parameters.get(name) for name in arguments}
-    result = work(given, module.check_mode)
-    result["invocation"] = {"module_args": given}
-    result["said"] = result.pop("warnings", [])  # The action knows of which host.
-    if result.pop("failed"):
-        module.fail_json(**result)
-    module.exit_json(**result)
+def tell(exc):
+    """Return the result of a run that has failed for a reason of its own."""
+    import traceback
 
-
-def describe(error, verb):
-    """Return what is wrong with the arguments, in Ansible's words."""
-    if isinstance(error, UnsupportedError):
-        return f"Unsupported parameters for (mlhost.limits.{verb}) module: {error.msg}"
-    return error.msg
+    msg = str(exc)
+    if not isinstance(exc, (OSError, ValueError)):
+        msg = f"the run ended with {type(exc).__name__}: {msg}"
+    return {"failed": True, "msg": msg, "exception": traceback.format_exc()}
 
 
 if __name__ == "__main__":

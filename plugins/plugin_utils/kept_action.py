@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from ansible import constants as C  # noqa: N812 - Ansible's own name for it
 from ansible import context
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.module_utils.errors import UnsupportedError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible.utils.vars import load_extra_vars
 
 from ..module_utils.core.quote import clean
-from .library import read_digest, read_packed
+from .library import read_arguments, read_digest, read_finder, read_packed
 from .old_words import find_old_words
 from .owners import claim
 from .shown import Audience, drop_data, format_block
@@ -20,6 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
+
+    from ansible.module_utils.errors import AnsibleValidationError
 
 _KEPT = "mlhost.limits.kept"
 _SWITCH = "mlhost_limits_keep_library"
@@ -95,18 +99,34 @@ class KeptAction(ActionBase):
 
     def _run_kept(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         folder = C.DEFAULT_LOCAL_TMP
+        spec = read_arguments(folder, self.VERB)
+        checked = ArgumentSpecValidator(spec).validate(dict(self._task.args))
+        if checked.error_messages:
+            told = "; ".join(self._describe(error) for error in checked.errors)
+            return {"failed": True, "changed": False, "msg": told}
         words = {
             "verb": self.VERB,
             "digest": read_digest(folder),
-            "arguments": dict(self._task.args),
+            "finder": read_finder(),
+            "arguments": {name: checked.validated_parameters.get(name) for name in spec},
         }
+        done = self._send(words, task_vars)
+        if done.get("absent"):
+            words["digest"], words["archive"] = read_packed(folder)
+            done = self._send(words, task_vars)
+        return done
+
+    def _send(self, words: dict[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:
         done: dict[str, Any] = self._execute_module(
             module_name=_KEPT, module_args=words, task_vars=task_vars
         )
-        if done.get("absent"):
-            words["digest"], words["archive"] = read_packed(folder)
-            done = self._execute_module(module_name=_KEPT, module_args=words, task_vars=task_vars)
         return done
+
+    def _describe(self, error: AnsibleValidationError) -> str:
+        """Return what is wrong with an argument, as a module of Ansible says it."""
+        if isinstance(error, UnsupportedError):
+            return f"Unsupported parameters for (mlhost.limits.{self.VERB}) module: {error.msg}"
+        return str(error.msg)
 
 
 def find_second_keys(policy: object) -> list[str]:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from ..module_utils.kept_folder import DIGEST, digest_files
@@ -13,6 +15,7 @@ from ..module_utils.kept_folder import DIGEST, digest_files
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 _LIBRARY = str(Path(__file__).parents[1] / "module_utils")
 _REPORTS = "audit"  # Files of this name serve the controller only.
@@ -33,6 +36,31 @@ def read_packed(folder: str) -> tuple[str, str]:
     """
     digest, _blank, packed = _make_once(Path(folder, "mlhost-limits-library"), _pack).partition(" ")
     return digest, packed
+
+
+def read_finder() -> str:
+    """Return the program that finds a kept library, which goes along with each call."""
+    return Path(_LIBRARY, "kept_folder.py").read_text(encoding="ascii")
+
+
+def read_arguments(folder: str, verb: str) -> dict[str, Any]:
+    """Return the argument spec of a verb. What is a path on a host is a text here."""
+    made = _make_once(Path(folder, "mlhost-limits-arguments"), partial(_list_arguments, folder))
+    specs: dict[str, dict[str, Any]] = json.loads(made.partition(" ")[2])
+    return specs[verb]
+
+
+def _list_arguments(folder: str) -> str:
+    from ..module_utils.verbs import VERBS  # Long, and needed once for all hosts.
+
+    specs = {
+        verb: {
+            name: {**one, "type": "str"} if one["type"] == "path" else one
+            for name, one in arguments.items()
+        }
+        for verb, (arguments, _work) in VERBS.items()
+    }
+    return f"{read_digest(folder)} {json.dumps(specs)}"
 
 
 def _pack() -> str:
