@@ -60,9 +60,9 @@ absent:
 import os
 import sys
 
-# The folder that this starts in may be anybody's: nothing is imported from it.
-_OWN = ("", ".", os.path.dirname(sys.argv[0]))
-sys.path[:] = [path for path in sys.path if path not in _OWN]
+for one in ("", ".", os.path.dirname(sys.argv[0])):
+    while one in sys.path:
+        sys.path.remove(one)  # The folder that this starts in may be anybody's.
 
 import contextlib
 import gc
@@ -82,8 +82,8 @@ def main():
         result = run(json.loads(WORDS))
     except Exception as exc:
         result = tell(exc)
-    os.write(sys.stdout.fileno(), json.dumps(result).encode("ascii") + b"\n")
-    sys.exit(1 if result.get("failed") else 0)
+    os.write(1, json.dumps(result).encode("ascii") + b"\n")
+    raise SystemExit(1 if result.get("failed") else 0)
 
 
 def run(words):
@@ -172,5 +172,16 @@ def tell(exc):
     return {"failed": True, "msg": msg, "exception": traceback.format_exc()}
 
 
+def describe():
+    """Tell which words there are, to whoever looks at modules without a host."""
+    basic = importlib.import_module("ansible.module_utils.basic")
+    spec = {name: {"type": "str", "required": True} for name in ("verb", "digest", "finder")}
+    spec["verb"]["choices"] = ["check", "provision", "monitor"]
+    spec["arguments"] = {"type": "dict", "default": {}}
+    spec["archive"] = {"type": "str"}
+    module = basic.AnsibleModule(argument_spec=spec, supports_check_mode=True)
+    module.fail_json(msg="Ansible has put no words in here")
+
+
 if __name__ == "__main__":
-    main()
+    describe() if WORDS.startswith("<<") else main()
