@@ -29,7 +29,7 @@ from .boot_calls import (
 from .boot_conditions_read import OF_BOOT
 from .boot_quiet_read import Looked
 from .boot_shell import put_folders
-from .boot_units import Script, mark
+from .boot_units import Script, is_early, mark
 from .glob_pattern import matches_path
 
 _LOCAL_COMMANDS = ("/usr/local/sbin", "/usr/local/bin")
@@ -100,6 +100,7 @@ class Called:
                 runs = judge_call(caller, script, name) if called and name not in found else False
                 if runs is not False:
                     found[name] = mark(called, "", () if runs else {0})
+                    found[name].early = is_early(text)
                     waiting.append((name, found[name], depth + 1))
             lines = found[caller].count("\n") + 1
             numbers = find_calls(caller, words, unread)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from .boot_calls import CALL, LOADS, list_loaded
+from .boot_changes import find_change
 from .boot_units import is_doubtful
 from .sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES
 
@@ -20,10 +21,6 @@ _SAYS = r"\b(?:echo|printf)\b|<<"
 _MADE = r"(?:>|\btee\b(?:[ \t]+-a)?)[ \t]*[\"']?(/(?!dev/|proc/)[\w./+@-]+)"
 _NAMED = r"/[\w./+@-]+"
 _MOST_MADE = 50
-_LONGEST = 4096  # Characters of a line that is taken apart.
-_COPIES = r"\b(?:cp|mv|ln|install|rsync|tar|curl|wget)\b"
-_IN_PLACE = r"\b(?:sed|perl)\b(?=[^\n]*\s-(?:-in-place|\w*i))"
-_OF_BOOT = ("/etc/sysctl.d", "/etc/sysctl.conf")
 _APPLIES = r"/systemd-sysctl(?:[\"']|\s+--strict)?\s*(?:$|[;&|#)]|\d?>)"
 
 
@@ -41,7 +38,7 @@ def judge_loads(line: str, text: str, texts: Mapping[str, str]) -> str:
     verbs = _find_verbs(line)
     if not found and (re.search(_APPLIES, line) or "restart" in verbs):
         found = FILES
-    return OTHERS if (found == FILES or verbs) and _copies(text) else found
+    return OTHERS if (found == FILES or verbs) and find_change(text) else found
 
 
 def _find_verbs(line: str) -> set[str]:
@@ -54,27 +51,6 @@ def _find_verbs(line: str) -> set[str]:
         for one in part
         if one.endswith("start") and not {"systemctl", "service", "procps"}.isdisjoint(part)
     }
-
-
-@lru_cache(maxsize=8)
-def _copies(text: str) -> bool:
-    """Tell whether a script brings files that a boot reads, or edits them."""
-    if not any(name in text for name in _OF_BOOT):
-        return False
-    lines = text.replace("\\\n", " ").split("\n")
-    return any(_changes(one) for one in lines if any(name in one for name in _OF_BOOT))
-
-
-def _changes(line: str) -> bool:
-    if "sed" in line or "perl" in line:
-        if len(line) > _LONGEST:
-            return True
-        found = re.search(_IN_PLACE, line)
-        if found and any(name in line[found.end() :] for name in _OF_BOOT):
-            return True
-    parts = (part for part in re.split("[;&|]", line) if any(name in part for name in _OF_BOOT))
-    last = ((part, max(part.rfind(name) for name in _OF_BOOT)) for part in parts)
-    return any(re.search(_COPIES, part[:at]) for part, at in last)
 
 
 def _judge_call(call: str, line: str, text: str, texts: Mapping[str, str]) -> str:

@@ -18,7 +18,14 @@ from ..host.files import follow_links
 from ..write.cache import FOLDER, keep_cached, read_cached
 
 READERS = (
-    *("boot_called_read", "boot_calls", "boot_conditions_read", "boot_loads", "boot_quiet_read"),
+    *(
+        "boot_called_read",
+        "boot_changes",
+        "boot_calls",
+        "boot_conditions_read",
+        "boot_loads",
+        "boot_quiet_read",
+    ),
     *("boot_read", "boot_scripts", "boot_scripts_read", "boot_shell", "boot_units"),
     *("boot_units_read", "glob_pattern", "../host/door", "../host/files"),
     "../shared_memory/boot_mounts",

@@ -12,9 +12,10 @@ from functools import lru_cache
 
 from ..core.values import Declaration, NamedTuple
 from .boot_calls import CALL, LOADS, find_calls, find_loaded, list_lines
+from .boot_changes import find_change
 from .boot_loads import FILES, GIVEN, OTHERS, find_made, judge_loads
 from .boot_shell import put_braces
-from .boot_units import Script, is_doubtful, is_settled
+from .boot_units import Script, is_doubtful, is_early, is_settled
 from .glob_pattern import expand_braces, matches_path
 from .sysctl_conf import parse_sysctl_conf, parse_sysctl_number
 
@@ -90,8 +91,12 @@ def _find_in_script(
 ) -> Iterator[ScriptWrite]:
     names_it = (last := key.rpartition(".")[2]) in text
     unread = text.unread if isinstance(text, Script) else frozenset()
-    if not (names_it or unread or re.search(_IS_OPEN, text) or re.search(_LOAD, text)):
+    is_open = re.search(_IS_OPEN, text) or re.search(_LOAD, text) or is_early(text)
+    if not (names_it or unread or is_open):
         return
+    change = find_change(text) if is_early(text) else 0
+    if change:
+        yield ScriptWrite(Declaration(path, change, text.split("\n")[change - 1], ""))
     tails = _find_tails(key, text) if names_it else ()
     made = find_calls(path, text, find_made(text)) if names_it else ()
     for number, line, bare, runs, depends in list_lines(path, text, is_settled(text)):

@@ -42,7 +42,7 @@ _KEYWORDS = (
     r"|\w+=[^\s\"'$`]*|@reboot|root)\s+"
 )
 _INTO = r"(?<![<>])>{1,2}(?:[|]|(?=&))?\s*(?P<to>[^\s;&|<>()]+|&\d)"
-_ELSEWHERE = r"&\d|[\"']?/(?!proc/|sys/|etc/sysctl|(?:usr/)?lib/sysctl)[\w./+@-]+[\"']?"
+_ELSEWHERE = r"&\d|[\"']?/(?!proc/|sys/|(?:etc|run|(?:usr/)?(?:local/)?lib)/sysctl)[\w./+@-]+[\"']?"
 _SAYS_PERHAPS = (
     r"\s*(?!(?:a?sh|at|bash|batch|chroot|command|dash|echo|env|eval|exec|flock|ionice|ksh|nice|nohup"
     r"|nsenter|perl|printf|python\d*|runuser|ssh|su|sudo|sysctl|timeout|trap|watch|xargs|zsh)\b)"
@@ -60,7 +60,7 @@ _READ = (
     r"(?:[^()`;|&<>=]|2>/dev/null)*\)"
 )
 _BY_OTHERS = (
-    r"(?:sudo\s+(?:-[A-Zbn]\s+)*(?:-u\s*|--user[= ])|runuser\s+(?:-[lu]?\s+)?|su\s+(?:-l?\s+)?)"
+    r"(?:sudo\s+(?:-[A-Zbn]\s+)*(?:-[a-zA-Z]*u\s*|--user[= ])|runuser\s+(?:-[lu]?\s+)?|su\s+(?:-l?\s+)?)"
     r"(?!root\b|-)[a-z_]\w*\s(?!.*\bsudo\b)"
 )
 """A command that another user runs, who may set no sysctl."""
@@ -71,7 +71,8 @@ _FAR = (
 )
 """A command whose words another host runs, or a container without rights; or that sets nothing."""
 _AWAY = (
-    r"(?:^|[\s;&|(\"'/])(?:ssh|docker|podman|nerdctl|kubectl|k3s|crictl|lxc|pdsh|virsh"
+    r"(?:^|[\s;&|(\"'/])(?:ssh|docker|podman|nerdctl|kubectl|k3s|crictl|ctr|lxc(?:-attach)?|incus|virsh"
+    r"|clush|srun|pdsh|pssh|parallel-ssh|ansible|salt(?:-ssh)?|machinectl|systemd-nspawn"
     r"|ip\s+(?:-\S+\s+(?:\w+\s+)?){0,9}netns)\s"
 )
 """A command that runs its words elsewhere, or in namespaces: they may set what counts here."""
@@ -189,7 +190,7 @@ def _may_be_away(line: str) -> bool:
         return False
     if len(line) > _LONGEST or "$(" in line or "`" in line:
         return True
-    commands = [line[start:end] for start, end in _find_commands(line)]
+    commands = [line[start:end] for start, end in find_commands(line)]
     return any(
         re.search(_AWAY, one) and ("sysctl" in one or "/proc/" in one or one.endswith("\\"))
         for one in commands
@@ -254,7 +255,7 @@ def _find_open(line: str) -> str:
     """Return the command that goes on in the next line, if others than this host may run it."""
     if not _is_continued(line) or len(line) > _LONGEST or not re.search(_AWAY, line):
         return ""
-    start, end = _find_commands(line)[-1]
+    start, end = find_commands(line)[-1]
     command = re.sub(_PREFIX, "", line[start:end]).lstrip()
     return f"{command[:-1]} " if re.match(_FAR, command) else ""
 
@@ -277,8 +278,8 @@ def _leave_out_talk(line: str) -> str:
     if re.match(_NO_SHELL, line):
         return ""  # A redirection is a word like others there.
     talks = False
-    for start, end in reversed(_find_commands(line)):
-        talks = (talks or not _goes_on(line, end)) and _is_talk(line[start:end])
+    for start, end in reversed(find_commands(line)):
+        talks = (talks or not _goes_on(line, end)) and is_talk(line[start:end])
         if talks:
             line = line[:start] + " " * (end - start) + line[end:]
     return line
@@ -290,7 +291,7 @@ def _goes_on(line: str, at: int) -> bool:
     return (rest[:1] == "|" and rest[:2] != "||") or (not rest and line.endswith("\\"))
 
 
-def _is_talk(command: str) -> bool:
+def is_talk(command: str) -> bool:
     """Tell whether a command only prints, or reads: what it runs for that is not known."""
     stem = command.lstrip()
     if re.match(_BY_OTHERS, stem):
@@ -304,10 +305,15 @@ def _is_talk(command: str) -> bool:
     runs_more = "`" in stem or "<(" in stem or "$(" in re.sub(_READ, "", stem)
     if runs_more or not (re.match(_TELLS, stem) or re.match(_FAR, stem)):
         return False
-    targets = [found["to"] for found in re.finditer(_INTO, _leave_out_quoted(stem))]
+    targets = find_targets(stem)
     if program.endswith("tee"):
         targets += [one for one in rest.split("<")[0].split(">")[0].split() if one[:1] != "-"]
     return all(re.fullmatch(_ELSEWHERE, one) for one in targets)
+
+
+def find_targets(command: str) -> list[str]:
+    """Return the files to which the shell sends what a command says."""
+    return [found["to"] for found in re.finditer(_INTO, _leave_out_quoted(command))]
 
 
 def _leave_out_quoted(text: str) -> str:
@@ -315,7 +321,7 @@ def _leave_out_quoted(text: str) -> str:
     return re.sub(r"\"[^\"]*\"|'[^']*'", lambda one: re.sub("[<>]", "_", one[0]), text)
 
 
-def _find_commands(line: str) -> list[tuple[int, int]]:
+def find_commands(line: str) -> list[tuple[int, int]]:
     """Return where the commands of a line start and end, as far as no quotes surround them."""
     found, start = [], 0
     for at, char, quote in _walk(line) if re.search(_ENDS, line) else ():

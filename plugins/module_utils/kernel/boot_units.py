@@ -25,12 +25,13 @@ class Script(str):
 
     ``settled`` says that what does not run in a unit is a comment in it.
     ``doubts`` are the numbers of the lines that may not run, 0 for all; ``unread`` are those that
-    run what could not be read.
+    run what could not be read. ``early`` says that it may run before the files of sysctl.d apply.
     """
 
     settled = False
     doubts: frozenset[int] = frozenset()
     unread: frozenset[int] = frozenset()
+    early = False
 
 
 class Setting(NamedTuple):
@@ -48,7 +49,7 @@ def mark(text: str, like: str, doubts: Iterable[int] = (), unread: Iterable[int]
     """Return a text of which is known what was known of another, and these lines besides."""
     script = Script(text)
     old = like if isinstance(like, Script) else script
-    script.settled = old.settled
+    script.settled, script.early = old.settled, old.early
     script.doubts, script.unread = old.doubts.union(doubts), old.unread.union(unread)
     return script
 
@@ -56,6 +57,11 @@ def mark(text: str, like: str, doubts: Iterable[int] = (), unread: Iterable[int]
 def is_settled(text: str) -> bool:
     """Tell whether a unit holds as comments what does not run in it."""
     return isinstance(text, Script) and text.settled
+
+
+def is_early(text: str) -> bool:
+    """Tell whether a text may run before the files of sysctl.d apply."""
+    return isinstance(text, Script) and text.early
 
 
 def is_doubtful(text: str, number: int = 0) -> bool:

@@ -11,11 +11,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from ..host.files import follow_links, list_folder, read_each, read_text
 from .boot_conditions_read import judge_conditions
 from .boot_quiet_read import Looked
-from .boot_units import Script, has_ended, parse_unit, settle_unit
+from .boot_units import Script, has_ended, merge, parse_unit, settle_unit
 
 UNITS = "/etc/systemd/system"
 
 APPLIER = "systemd-sysctl.service"
+_AFTER_FILES = {APPLIER, *(f"{one}.target" for one in ("sysinit", "basic", "multi-user"))}
+_NO = ("0", "no", "n", "false", "f", "off")
 _MASK = "/dev/null"
 _LOCAL_UNITS = "/usr/local/lib/systemd/system"
 OWN_UNITS = (UNITS, _LOCAL_UNITS)
@@ -209,17 +211,29 @@ def _settle(
     parts = {first: base, **{path: texts[path] for path in drop_ins}}
     runs: bool | None = _is_started(unit, started) or None
     is_met = judge_conditions(parts, root, looked)
-    if is_met and any(map(_comes_before_files, parts.values())):
+    is_early = unit == APPLIER or _may_come_before_files(parts)
+    if is_met and is_early:
         is_met = None  # The files have the last word, where they have one.
-    return settle_unit(parts, runs if is_met else is_met)
+    settled = settle_unit(parts, runs if is_met else is_met)
+    for one in settled.values():
+        one.early = is_early
+    return settled
 
 
-def _comes_before_files(text: str) -> bool:
-    """Tell whether a unit runs before systemd applies the files of sysctl.d."""
-    return APPLIER in text and any(
-        one.section == "Unit" and one.name == "Before" and APPLIER in one.value.split()
-        for one in parse_unit("", text)
+def _may_come_before_files(texts: Mapping[str, str]) -> bool:
+    """Tell whether a unit may run before systemd applies the files of sysctl.d.
+
+    Those that ask for no default dependencies are not ordered after it.
+    """
+    if not any(APPLIER in text or "DefaultDependencies" in text for text in texts.values()):
+        return False
+    settings = [one for path, text in texts.items() for one in parse_unit(path, text)]
+    before, after, defaults = (
+        [word for one in merge(settings, name) for word in one.value.split()]
+        for name in ("Before", "After", "DefaultDependencies")
     )
+    is_free = defaults[-1:] and defaults[-1].lower() in _NO
+    return APPLIER in before or bool(is_free and _AFTER_FILES.isdisjoint(after))
 
 
 def _read_base(unit: str, root: str, looked: Looked) -> str:

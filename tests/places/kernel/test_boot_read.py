@@ -332,6 +332,7 @@ def test_scripts_that_are_reached_in_other_ways(tree: Tree) -> None:
 
 LOW = f"sysctl -w {KEY}=65530\n"
 SETS_LOW = f"#!/bin/sh\n{LOW}"
+BRINGS = "ExecStart=/bin/cp /opt/x /etc/sysctl.d/x.conf\n"
 RUNS_LOW = f"[Service]\nExecStart=/sbin/{LOW}"
 
 
@@ -692,6 +693,14 @@ NOBODY = f"[Service]\nExecStart=/sbin/{LOW}DynamicUser=yes\n"
         # What comes before the files has the last word only where they are silent.
         (f"[Unit]\nBefore=x.target systemd-sysctl.service\n{RUNS_LOW}", {}, ""),
         (f"[Unit]\nAfter=systemd-sysctl.service\n{RUNS_LOW}", {}, "65530"),
+        (f"[Unit]\nDefaultDependencies=no\nBefore=sysinit.target\n{RUNS_LOW}", {}, ""),
+        (f"[Unit]\nDefaultDependencies=no\nAfter=systemd-sysctl.service\n{RUNS_LOW}", {}, "65530"),
+        (f"[Unit]\nDefaultDependencies=no\nDefaultDependencies=yes\n{RUNS_LOW}", {}, "65530"),
+        # It may bring the files, which nobody has read yet.
+        (f"[Unit]\nBefore=systemd-sysctl.service\n{ONESHOT}{BRINGS}", {}, ""),
+        (f"{ONESHOT}{BRINGS}", {}, None),
+        ("[Service]\nExecStart=/bin/true\n",
+         {"systemd-sysctl.service.d/a.conf": f"[Service]\n{BRINGS.replace('Start', 'StartPre')}"}, ""),
         (f"[Service]\nExecCondition=/opt/y\nExecStart=/sbin/{LOW}", {}, ""),
         # What starts it may itself not be known.
         (f"[Unit]\nOnSuccess=y.service\n{ONESHOT}ExecStart=/bin/true\n", {"y.service": RUNS_LOW}, "65530"),
@@ -707,6 +716,16 @@ def test_what_a_unit_runs(tree: Tree, unit: str, more: dict[str, str], value: st
         tree.write(f"{UNITS}/{path}", text)
     writes = find_script_writes(KEY, tree.look().scripts)
     assert [one.at.value for one in writes] == ([] if value is None else [value])
+
+
+def test_what_an_early_unit_calls_may_bring_the_files(tree: Tree) -> None:
+    tree.link(f"{UNITS}/multi-user.target.wants/x.service", "../x.service")
+    tree.write("opt/bring", "#!/bin/sh\n\ncp /opt/x /run/sysctl.d/x.conf\n", 0o755)
+    for before, places in (("x", []), ("systemd-sysctl", ["/opt/bring:3"])):
+        head = f"[Unit]\nBefore={before}.service\n"
+        tree.write(f"{UNITS}/x.service", f"{head}[Service]\nExecStart=/opt/bring\n")
+        writes = find_script_writes(KEY, tree.look().scripts)
+        assert [one.at.place for one in writes] == places
 
 
 @pytest.mark.parametrize("mine", ["-> /dev/null", "[Service]\nExecStart=/bin/true\n"])

@@ -255,6 +255,60 @@ def test_what_goes_over_lines(text: str, expected: list[tuple[int, str]]) -> Non
     assert [(write.at.line, write.at.value) for write in writes] == expected
 
 
+CHANGES = (
+    "cat /opt/x > /run/sysctl.d/x.conf",
+    "curl -s http://x/y | tee /usr/lib/sysctl.d/x.conf",
+    "tee /usr/local/lib/sysctl.d/x.conf < /opt/x",
+    "dd if=/opt/x of=/lib/sysctl.d/x.conf",
+    "git -C /etc/sysctl.d pull",
+    "rm -f /etc/sysctl.d/high.conf",
+    "awk -i inplace '{print}' /etc/sysctl.conf",
+    "F=/etc/sysctl.d/a.conf; sed -i s/2/7/ $F",
+    'F="/etc/sysctl.d/a.conf"\nif true; then\n  sed -i s/2/7/ "${F}"\nfi',
+    "for f in /etc/sysctl.d/*.conf; do sed -i s/2/7/ $f; done",
+    "for f in /etc/sysctl.d/*.conf\ndo\n  mv $f $f.old\ndone",
+    "cd /etc/sysctl.d && mv a.conf.new a.conf",
+    "find /etc/sysctl.d -name '*.conf' -exec sed -i s/2/7/ {} +",
+    "echo $LINE >> /etc/sysctl.d/a.conf",
+    "printf '%s' \"$(cat /opt/x)\" > /run/sysctl.d/a.conf",
+    "cp /opt/x /run/sysctl.d/x.conf",
+    "mv /run/x.conf \\\n  /etc/sysctl.d/",
+    "render --to /etc/sysctl.d/a.conf",
+    "cd /etc/sysctl.d\nfor f in *; do sed -i s/2/7/ $f; done",
+    "#!/bin/sh\nset -e\nif [ -f /opt/x ]; then cp /opt/x /etc/sysctl.d/x.conf; fi",
+    "echo a | sudo tee -a /etc/sysctl.conf",
+    "rsync -a /opt/sysctl.d/ /etc/sysctl.d",
+)
+LEAVES = (
+    "cp /etc/sysctl.d/a.conf /root/",
+    "cp -a /etc/sysctl.d /root/backup",
+    "cat /etc/sysctl.d/*.conf > /var/log/sysctls",
+    "if [ -f /etc/sysctl.d/a.conf ]; then\n  logger there\nfi",
+    "test -d /etc/sysctl.d || mkdir -p /etc/sysctl.d",
+    "chmod 644 /etc/sysctl.d/a.conf",
+    "# sed -i s/2/7/ /etc/sysctl.d/a.conf",
+    "true # sed -i s/2/7/ /etc/sysctl.d/a.conf",
+    "sed -n 1p /etc/sysctl.d/a.conf",
+    "grep -q x /etc/sysctl.conf && logger there",
+    "md5=$(cat /etc/sysctl.d/a.conf | wc -c)",
+    "F=/etc/sysctl.d/a.conf\n[ -e $F ] || exit 0",
+    "echo 'see /etc/sysctl.d/a.conf'",
+    "echo vm.swappiness=1 > /etc/sysctl.d/90-a.conf",
+    "cat > /run/sysctl.d/a.conf <<EOF\nvm.swappiness=1\nEOF",
+    "sed -i s/2/7/ /etc/motd",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_known"), [(a, False) for a in CHANGES] + [(a, True) for a in LEAVES]
+)
+def test_files_that_a_script_changes_may_hold_anything(text: str, is_known: bool) -> None:
+    """Before it has them read; what it says itself is judged by the keys that it names."""
+    for load in ("sysctl --system", "systemctl restart systemd-sysctl"):
+        writes = list(find_script_writes(KEY, {RC: f"{text}\n{load}\n"}))
+        assert [(one.at.text, one.loads) for one in writes] == [(load, is_known)]
+
+
 def test_a_file_that_root_may_not_open_may_be_read_with_anything() -> None:
     texts = {RC: "sysctl -p /home/u/x", "/home/u/x": mark("", "", doubts={0})}
     assert [(one.at.path, one.loads) for one in find_script_writes(KEY, texts)] == [(RC, False)]
