@@ -60,7 +60,8 @@ _READ = (
     r"(?:[^()`;|&<>=]|2>/dev/null)*\)"
 )
 _BY_OTHERS = (
-    r"(?:sudo\s+(?:-[A-Zbn]\s+)*(?:-[a-zA-Z]*u\s*|--user[= ])|runuser\s+(?:-[lu]?\s+)?|su\s+(?:-l?\s+)?)"
+    r"(?:sudo\s+(?:-[A-Zbn]\s+)*(?:-[a-zA-Z]*u\s*|--user[= ])"
+    r"|runuser\s+(?:-[lu]?\s+)?|su\s+(?:-l?\s+)?)"
     r"(?!root\b|-)[a-z_]\w*\s(?!.*\bsudo\b)"
 )
 """A command that another user runs, who may set no sysctl."""
