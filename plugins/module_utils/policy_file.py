@@ -75,7 +75,10 @@ def read_policy_within(path: str, seconds: float) -> Tree:
         raise ValueError("--policy: the name of a file is empty")
     trees, names = [_read_one(path, seconds)], [os.path.realpath(path)]
     while isinstance(trees[-1].root, dict) and "/" in str(trees[-1].root.get(PROFILE)):
-        base = os.path.join(os.path.dirname(names[-1]), str(trees[-1].root[PROFILE]))
+        stated = str(trees[-1].root[PROFILE])
+        if "\0" in stated:
+            raise ValueError(f"{names[-1]}: profile: {stated!r} is not the name of a file")
+        base = os.path.join(os.path.dirname(names[-1]), stated)
         if os.path.realpath(base) in names:
             raise ValueError(f"{names[-1]}: profile: {base} stands on this file itself")
         trees.append(_read_one(base, seconds))

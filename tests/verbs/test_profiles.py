@@ -122,6 +122,7 @@ def test_a_site_has_profiles_of_its_own(tmp_path: Path) -> None:
     [
         ("profile: ./top.yml\n", "top.yml stands on this file itself"),
         ("profile: ./gone.yml\n", "gone.yml"),
+        ('profile: "./a\\0b"\n', "profile: './a\\x00b' is not the name of a file"),
         ("kernel: {fs.nr_open: 5}\n", "base.yml: profile: is not stated; in the last file"),
         ("profile: training@9\n", "base.yml: profile: 'training@9' is unknown"),
         ("[1]\n", "base.yml: a list was given; a mapping is accepted"),
