@@ -82,7 +82,7 @@ def main():
         result = run(json.loads(WORDS))
     except Exception as exc:
         result = tell(exc)
-    os.write(1, json.dumps(result).encode("ascii") + b"\n")
+    sys.stdout.write(f"{json.dumps(result)}\n")
     raise SystemExit(1 if result.get("failed") else 0)
 
 
