@@ -20,6 +20,7 @@ from .boot_calls import (
     find_search_folders,
     find_searched,
     find_words,
+    is_crowded,
     is_interpreted,
     join_commands,
     judge_call,
@@ -87,6 +88,8 @@ class Called:
         :param whole: Its text once for each instance of a template.
         """
         found = {path: mark(text, text)}
+        if is_crowded(text):
+            return found
         waiting = deque([(path, mark(whole, text), 0)])
         while waiting:
             caller, script, depth = waiting.popleft()

@@ -54,6 +54,7 @@ _SEARCHED = (
     r"(?:sudo\s+|env\s+|nice\s+)?(?:(?:\S*/)?(?:ba|da)?sh\b|\{\})"
 )
 _MOST_SEARCHED = 2**20
+_MOST_COMMANDS = 10_000
 _NAME_OF_SETTING = r"^\s*(?:Exec\w+|Environment)\s*="
 _PARTS = r"\brun-parts\b[^\n;&|]{0,99}[ \t](/[\w./-]+)"
 _WORD = r"(?<![\w./-])\w[\w.-]*"
@@ -62,6 +63,11 @@ _OF_OTHERS = r"\s*(?:@\w+|[\d*]\S*(?:\s+\S+){4})\s+(?!root\s)[\w.-]+\s"
 _END = r"(?:exit(?:\s+\d+)?|exec\s+(?![-\d<>&])[^;&|\\]*)\s*;?\s*(?:#.*)?"
 _OPENS = r"\b(?:if|case|do)\b|[{(]"
 _CLOSES = r"(?:^|;)\s*(?:(?:fi|esac|done)\b|\})|\)"
+
+
+def is_crowded(text: str) -> bool:
+    """Tell whether a text has more commands about sysctls than anybody writes: none is judged."""
+    return text.count("sysctl") + text.count("/proc/sys") > _MOST_COMMANDS
 
 
 def list_running(path: str, text: str) -> Iterator[tuple[int, str]]:

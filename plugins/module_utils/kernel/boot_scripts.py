@@ -11,7 +11,7 @@ from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from ..core.values import Declaration, NamedTuple
-from .boot_calls import CALL, LOADS, find_calls, find_loaded, list_lines
+from .boot_calls import CALL, LOADS, find_calls, find_loaded, is_crowded, list_lines
 from .boot_changes import find_change
 from .boot_loads import FILES, GIVEN, OTHERS, find_made, judge_loads
 from .boot_shell import put_braces
@@ -82,6 +82,8 @@ def find_script_writes(key: str, texts: Mapping[str, str]) -> Iterator[ScriptWri
             yield from _find_settings(key, path, text)
         elif path.rpartition("/")[0].endswith(_TMPFILES):
             yield from _find_in_tmpfiles(key, path, text)
+        elif is_crowded(text):
+            yield from _find_first(key, path, text)
         else:
             yield from _find_in_script(key, path, text, texts)
 
@@ -115,6 +117,14 @@ def _find_in_script(
             yield ScriptWrite(Declaration(path, number, line, ""))
         elif loads == FILES:
             yield ScriptWrite(Declaration(path, number, line, ""), loads=True)
+
+
+def _find_first(key: str, path: str, text: str) -> Iterator[ScriptWrite]:
+    """Yield the first line of a text, of which none is judged, that may set a key."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if _concerns(line, key.rpartition(".")[2]) and not line.lstrip().startswith("#"):
+            yield ScriptWrite(Declaration(path, number, line, ""))
+            return
 
 
 def _concerns(line: str, last: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from ..core.distribution import Distribution
 from ..host.files import list_folder, read_distribution, read_each, read_text, under
 from .boot_called_read import Called
-from .boot_calls import find_asked, find_loaded, put_instances
+from .boot_calls import find_asked, find_loaded, is_crowded, put_instances
 from .boot_quiet_read import Loud
 from .boot_scripts import is_about_sysctls
 from .boot_units import is_doubtful, mark
@@ -134,6 +134,8 @@ def read_early_scripts(root: str = "/") -> dict[str, str]:
 
 def _read_loaded(path: str, text: str, root: str) -> dict[str, str]:
     """Return the files of sysctl.conf(5) that a script has sysctl(8) read, and no boot reads."""
+    if is_crowded(text):
+        return {}
     names = [
         name
         for name in find_loaded(path, text)

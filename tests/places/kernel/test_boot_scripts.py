@@ -314,6 +314,14 @@ def test_a_file_that_root_may_not_open_may_be_read_with_anything() -> None:
     assert [(one.at.path, one.loads) for one in find_script_writes(KEY, texts)] == [(RC, False)]
 
 
+def test_of_more_commands_than_anybody_writes_none_is_judged() -> None:
+    lines = [f"sysctl -w vm.swappiness={number}" for number in range(10_001)]
+    (write,) = find_script_writes(KEY, {RC: "\n".join(["true", *lines])})
+    assert (write.at.line, write.at.value, write.loads) == (2, "", False)
+    assert not list(find_script_writes(KEY, {RC: "\n".join(lines[1:])}))
+    assert not list(find_script_writes(KEY, {RC: "\n".join(f"#{one}" for one in lines)}))
+
+
 def test_what_a_very_long_line_sets_is_not_known() -> None:
     line = f"sysctl -w {KEY}=5 {'-q ' * 2000}"
     assert [one.at.value for one in find_script_writes(KEY, {RC: line[:4000]})] == ["5"]
