@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+
 from ansible import constants as C  # noqa: N812 - Ansible's own name for it
 from ansible import context
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -100,7 +102,9 @@ class KeptAction(ActionBase):
     def _run_kept(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         folder = C.DEFAULT_LOCAL_TMP
         spec = read_arguments(folder, self.VERB)
-        checked = ArgumentSpecValidator(spec).validate(dict(self._task.args))
+        # Plain values, as a host gets them: newer Ansible has types of its own for tagged ones.
+        plain = json.loads(json.dumps(dict(self._task.args), default=str))
+        checked = ArgumentSpecValidator(spec).validate(plain)
         if checked.error_messages:
             told = "; ".join(self._describe(error) for error in checked.errors)
             return {"failed": True, "changed": False, "msg": told}

@@ -7,21 +7,42 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from .boot_shell import find_commands, find_comment, find_targets, is_talk
-from .sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES
+from .boot_shell import find_commands, find_comment, find_targets, is_talk, put_folders
 
-_PLACES = tuple(folder.replace("/usr/lib", "/lib") for folder in SYSCTL_DIRECTORIES)
-_OF_BOOT = (*dict.fromkeys(_PLACES), SYSCTL_CONF)
+_NAMES = r"sysctl[\"']*(?:[?*\[{]|\.(?!service\b))"
+"""A folder or a file of them, by whatever path, and as patterns write it; not their unit."""
+
 _LONGEST = 4096  # Characters of a line that is taken apart.
 _IS_UNIT = r"(?m)^\[(?:Unit|Service|Socket)\]"
-_STATES = r"^\s*(?:(?:export|readonly|local|declare)\s+)?(\w+)=(\S*|\"[^\"]*\"|'[^']*')\s*$"
-_LOOPS = r"\bfor\s+(\w+)\s+in\s([^;]*)"
-_NAMED = r"\$(?:(\w+)|\{(\w+)\})"
-_BEFORE = r"^\s*(?:Exec\w+\s*=\s*[-@:+!|]*|(?:if|then|else|elif|while|until|do|!|\{|sudo|exec)\s+)+"
-_REMOVES = r"(?:\S*/)?(?:rm|tee|sed|perl)\b"
-_READS = r"(?:\S*/)?(?:systemd-)?sysctl\b"
-_SAYS = r"(?:\S*/)?(?:(?:echo|printf)\s[^$`]*$|cat\s[^$`]*<<)"
-_COPIES = r"(?:\S*/)?(?:cp|rsync|install)\s"
+_OF_UNIT = r"\s*(?:Exec|Environment=|WorkingDirectory=|Standard(?:Output|Error)=)"
+_IN_UNIT = r"\s*(?:WorkingDirectory|Standard(?:Output|Error))="
+_VALUE = r"(?:[^\s\"'$`]|\$\w|\$\{[\w%/*.-]+\}|\"[^\"`(]*\"|'[^']*')*"
+_STATED = rf"(\w+)=({_VALUE})"
+_STATES = (
+    r"\s*(?:(?:export|readonly|local|declare)\s+(?:-\w+\s+)?)?"
+    rf"(?:{_STATED}(?:\s+|$))+$"
+)
+_DEFAULT = r"\$\{(\w+):?[=-]([^{}]*)\}"
+_LOOPS = r"\s*for\s+(\w+)\s+in\s+([^;$`(]*)$"
+_USED = r"\$\{?(\w+)"
+_BEFORE = (
+    r"^\s*(?:Exec\w+\s*=\s*[-@:+!|]*|(?:if|then|else|elif|while|until|do|!|\{|sudo|exec|nice|ionice"
+    rf"|nohup|time|env|command)\s+|{_STATED}\s+(?=\S))+"
+)
+_GOES_ON = (
+    r"\b(?:while|until)\s+(?:\w+=\S*\s+)?read\b|\b(?:xargs|parallel)\b(?!.*\bsysctl\s)"
+    r"|\bfor\s+\w+\s+in\s+[^;]*(?:`|\$\()"
+)
+_READS = (
+    r"(?:\S*/)?(?:(?:systemd-)?sysctl|md5sum|sha\d+sum|restorecon|done|stat|ls)(?=\s|$)"
+    r"|(?:\S*/)?find(?=\s)(?!.*\s-(?:exec|ok|delete|fprint|fls))"
+    r"|(?:\S*/)?sed(?=\s)(?!.*(?:\s-(?:-in-place|\w*i)|\bw\s*[/\"$]))"
+    r"|(?:\S*/)?awk(?=\s)(?!.*(?:inplace|>|system|print\s*\|))|(?:\S*/)?tar\s+-?-?c"
+)
+_MAY_CHANGE = r"(?:\S*/)?(?:rm|tee|sed|perl|sort|touch|awk)\b"
+_SAYS = r"(?:\S*/)?(?:(?:echo|printf)\s[^$`]*=[^$`]*$|cat\s[^$`]*<<)"
+_HEREDOC = r"<<-?\s*([\"'\\]?)(\w+)"
+_REDIRECTED = r"\s*\d?>{1,2}\s*\S+|\s*\d?>&\d"
 
 
 @lru_cache(maxsize=8)
@@ -32,17 +53,23 @@ def find_change(text: str) -> int:
     """
     if not _is_named(text):
         return 0
+    text = put_folders("", text)
     is_unit = re.search(_IS_UNIT, text) is not None
     names: set[str] = set()
     for number, line in _list_lines(text):
-        if not _counts(line) or (is_unit and not line.lstrip().startswith("Exec")):
+        if not _counts(line) or (is_unit and not re.match(_OF_UNIT, line)):
             continue
         whole = line[: find_comment(line)]
         if len(whole) > _LONGEST and _is_named(whole):
             return number
         commands = [whole[start:end] for start, end in find_commands(whole)]
-        names.update(name for one in commands for name in _find_names(one))
-        if any(_changes(one, names) for one in commands):
+        names.update(name for one in (whole, *commands) for name in _find_names(one))
+        goes_on = re.search(_GOES_ON, whole) and _is_about(whole, names)
+        if (
+            goes_on
+            or _says_more(whole, text, names)
+            or any(_changes(one, names) for one in commands)
+        ):
             return number
     return 0
 
@@ -64,29 +91,46 @@ def _counts(line: str) -> bool:
 
 
 def _is_named(text: str) -> bool:
-    return any(name in text for name in _OF_BOOT)
+    return "sysctl" in text and re.search(_NAMES, text) is not None
 
 
 def _find_names(command: str) -> list[str]:
     """Return the variables to which a command gives the name of such a file."""
-    pairs = [*re.findall(_STATES, command), *re.findall(_LOOPS, command)]
+    if command.lstrip().startswith("Environment="):
+        command = command.partition("=")[2].strip("\"' ")
+    pairs = re.findall(_STATED, command) if re.match(_STATES, command) else []
+    loop = re.match(_LOOPS, command)
+    pairs += [*re.findall(_DEFAULT, command), *([(loop[1], loop[2])] if loop else [])]
     return [name for name, value in pairs if _is_named(value)]
 
 
 def _is_about(text: str, names: set[str]) -> bool:
-    used = {one or other for one, other in re.findall(_NAMED, text)} if names else set()
-    return _is_named(text) or not names.isdisjoint(used)
+    return _is_named(text) or (bool(names) and not names.isdisjoint(re.findall(_USED, text)))
+
+
+def _says_more(line: str, text: str, names: set[str]) -> bool:
+    """Tell whether a text over lines goes into such a file that its script does not say plainly."""
+    found = re.search(_HEREDOC, line)
+    if not found or found[1] or not any(_is_about(one, names) for one in find_targets(line)):
+        return False
+    body = text.partition(line)[2].partition(f"\n{found[2]}")[0]
+    return "$" in body or "`" in body or "=" not in body
 
 
 def _changes(command: str, names: set[str]) -> bool:
     """Tell whether a command changes such a file, or may: what only reads them is known."""
-    if not _is_about(command, names) or re.match(_STATES, command) or re.search(_LOOPS, command):
+    if re.match(_IN_UNIT, command):
+        return _is_about(command, names)
+    if command.lstrip().startswith("Environment="):
+        return False
+    if not _is_about(command, names) or re.match(_STATES, command) or re.match(_LOOPS, command):
         return False
     stem = re.sub(_BEFORE, "", command).strip()
     if any(_is_about(one, names) for one in find_targets(stem)):
         return not re.match(_SAYS, stem)
-    if re.match(_COPIES, stem):
-        return _is_about(stem.split()[-1], names)
-    if re.match(_REMOVES, stem):
-        return not (stem.lstrip().startswith("sed") and is_talk(stem))
-    return not (re.match(_READS, stem) or is_talk(stem))
+    words = re.sub(_REDIRECTED, "", stem).split()
+    if re.match(r"(?:\S*/)?cp$", words[0] if words else ""):
+        aims = any(one.startswith(("-t", "--target")) for one in words)
+        return aims or words[-1].startswith("-") or _is_about(words[-1], names)
+    is_read = re.match(_READS, stem) is not None
+    return not (is_read or (is_talk(stem) and not re.match(_MAY_CHANGE, stem)))

@@ -10,7 +10,7 @@ import pytest
 from mlhost_limits.kernel import boot_scripts
 from mlhost_limits.kernel.boot_calls import find_called, find_loaded
 from mlhost_limits.kernel.boot_scripts import find_script_writes
-from mlhost_limits.kernel.boot_units import mark
+from mlhost_limits.kernel.boot_units import Script, mark
 
 KEY = "vm.max_map_count"
 FILE = "/proc/sys/vm/max_map_count"
@@ -278,6 +278,38 @@ CHANGES = (
     "#!/bin/sh\nset -e\nif [ -f /opt/x ]; then cp /opt/x /etc/sysctl.d/x.conf; fi",
     "echo a | sudo tee -a /etc/sysctl.conf",
     "rsync -a /opt/sysctl.d/ /etc/sysctl.d",
+    # Where an option or a redirection stands last, and other spellings of the folder.
+    "cp /root/x.conf /etc/sysctl.d/ 2>/dev/null",
+    'cp /root/x.conf "/etc/sysctl.d/" >/dev/null 2>&1',
+    "cp -t /etc/sysctl.d /root/x.conf",
+    "cp --target-directory=/etc/sysctl.d /root/x.conf",
+    "install -D /root/x /etc/sysctl.d/x -m 644",
+    "rsync -a /root/x/ /etc/sysctl.d/ --delete",
+    'a="$(mv /etc/sysctl.d/x /tmp)"',
+    "rm -f /etc/sysctl.*",
+    "rm /etc//sysctl.d/x",
+    "rm '/etc'/sysctl?d/x",
+    "cd /etc; rm -f sysctl.d/10-x.conf",
+    "find /etc -name '*sysctl*' -delete",
+    # A text that is not plain, or empties a file.
+    "cat > /etc/sysctl.d/99.conf <<EOF\n$(cat /root/x)\nEOF",
+    "cat > /etc/sysctl.d/99.conf <<EOF\n$X\nEOF",
+    "echo > /etc/sysctl.conf",
+    "echo '' > /etc/sysctl.d/90-x.conf",
+    "touch /etc/sysctl.d/90-x.conf",
+    # Variables, and what reads names one by one.
+    "D=/etc; rm $D/sysctl.d/10.conf",
+    "D=/etc/sysctl.d\nE=$D/10.conf\nrm $E",
+    "D=sysctl.d\nrm /etc/$D/10.conf",
+    "F=/etc/sysctl.conf\nsed -i s/a/b/ ${F:?}",
+    "F=/etc/sysctl.conf G=1\nsed -i s/a/b/ $F",
+    ": ${F:=/etc/sysctl.conf}\nsed -i s/a/b/ $F",
+    "D=/etc/sysctl.d rm -f /etc/sysctl.d/x",
+    "ls /etc/sysctl.d/* | while read f; do rm $f; done",
+    "for f in `ls /etc/sysctl.d`; do rm -f $f; done",
+    "sort -o /etc/sysctl.conf /root/x",
+    "sed -n 's/a/b/w /etc/sysctl.conf' /root/x",
+    "sysctl-apply /etc/sysctl.d/99-saved.conf",
 )
 LEAVES = (
     "cp /etc/sysctl.d/a.conf /root/",
@@ -296,6 +328,14 @@ LEAVES = (
     "echo vm.swappiness=1 > /etc/sysctl.d/90-a.conf",
     "cat > /run/sysctl.d/a.conf <<EOF\nvm.swappiness=1\nEOF",
     "sed -i s/2/7/ /etc/motd",
+    "find /etc/sysctl.d -type f -print",
+    "md5sum /etc/sysctl.conf",
+    "sed s/a/b/ /etc/sysctl.conf",
+    "awk '{print}' /etc/sysctl.conf",
+    "restorecon -R /etc/sysctl.d",
+    "while read l; do\n:\ndone < /etc/sysctl.conf",
+    "tar czf /root/b.tgz /etc/sysctl.d",
+    "cp /etc/sysctl.conf /root/ 2>/dev/null",
 )
 
 
@@ -312,6 +352,25 @@ def test_files_that_a_script_changes_may_hold_anything(text: str, is_known: bool
 def test_a_file_that_root_may_not_open_may_be_read_with_anything() -> None:
     texts = {RC: "sysctl -p /home/u/x", "/home/u/x": mark("", "", doubts={0})}
     assert [(one.at.path, one.loads) for one in find_script_writes(KEY, texts)] == [(RC, False)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "at"),
+    [
+        ("ExecStart=/bin/cp -t /etc/sysctl.d /root/x", 4),
+        ("StandardOutput=file:/etc/sysctl.d/x.conf\nExecStart=/bin/cat /root/x", 4),
+        ("Environment=F=/etc/sysctl.d/x\nExecStart=/bin/rm $F", 5),
+        ("WorkingDirectory=/etc/sysctl.d\nExecStart=/bin/rm x", 4),
+        ("ExecStart=/bin/touch /etc/sysctl.d/x", 4),
+        ("ExecStart=/usr/bin/find /etc/sysctl.d", None),
+        ("ReadWritePaths=/etc/sysctl.d\nExecStart=/bin/true", None),
+    ],
+)
+def test_a_unit_before_the_files_may_change_them(lines: str, at: int | None) -> None:
+    unit = Script(f"[Unit]\nDefaultDependencies=no\n[Service]\n{lines}\n")
+    unit.early = True
+    found = [one.at.line for one in find_script_writes(KEY, {f"{UNIT}/a.service": unit})]
+    assert found == ([at] if at else [])
 
 
 def test_of_more_commands_than_anybody_writes_none_is_judged() -> None:
