@@ -24,6 +24,10 @@ options:
     description: What names the library by its content.
     type: str
     required: true
+  keep:
+    description: Whether the library is kept for the next run.
+    type: bool
+    default: true
   finder:
     description: The program that finds the library.
     type: str
@@ -125,7 +129,7 @@ def provided(words, finder):
         kept = load_kept(words["archive"], finder, os.path.join(folder, "library.zip"))
         files = kept.unpack(words["archive"], words["digest"])
         path = None
-        if not words["_ansible_check_mode"]:
+        if words["keep"] and not words["_ansible_check_mode"]:
             path = kept.keep_library(files, words["digest"], kept.find_folder())
         path = path or kept.write_library(files, folder)
         for name in [one for one in sys.modules if one.partition(".")[0] == finder.PACKAGE]:
@@ -178,6 +182,7 @@ def describe():
     spec = {name: {"type": "str", "required": True} for name in ("verb", "digest", "finder")}
     spec["verb"]["choices"] = ["check", "provision", "monitor"]
     spec["arguments"] = {"type": "dict", "default": {}}
+    spec["keep"] = {"type": "bool", "default": True}
     spec["archive"] = {"type": "str"}
     module = basic.AnsibleModule(argument_spec=spec, supports_check_mode=True)
     module.fail_json(msg="Ansible has put no words in here")

@@ -47,10 +47,10 @@ class KeptAction(ActionBase):
         if problems:
             return {**result, "failed": True, "msg": "; ".join(problems), "problems": problems}
         keeps = boolean(known.get(_SWITCH, True))
-        if self._task.async_val or not keeps:
+        if self._task.async_val:
             done = self._run_whole(task_vars)
         else:
-            done = self._run_kept(task_vars)
+            done = self._run_kept(task_vars, keeps)
         result.update(self._show(done, self._name_host(known)))
         return result
 
@@ -99,7 +99,7 @@ class KeptAction(ActionBase):
         )
         return done
 
-    def _run_kept(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
+    def _run_kept(self, task_vars: dict[str, Any] | None, keeps: bool) -> dict[str, Any]:
         folder = C.DEFAULT_LOCAL_TMP
         spec = read_arguments(folder, self.VERB)
         # Plain values, as a host gets them: newer Ansible has types of its own for tagged ones.
@@ -111,10 +111,11 @@ class KeptAction(ActionBase):
         words = {
             "verb": self.VERB,
             "digest": read_digest(folder),
+            "keep": keeps,
             "finder": read_finder(),
             "arguments": {name: checked.validated_parameters.get(name) for name in spec},
         }
-        done = self._send(words, task_vars)
+        done = self._send(words, task_vars) if keeps else {"absent": True}
         if done.get("absent"):
             words["digest"], words["archive"] = read_packed(folder)
             done = self._send(words, task_vars)

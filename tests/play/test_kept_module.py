@@ -35,7 +35,7 @@ def words(tmp_path: Path) -> dict[str, Any]:
     given = {name: one.get("default") for name, one in spec.items()}
     given |= {"policy": {"kernel": {"fs.file-max": 1}}, "profile": "none", "root": str(tmp_path)}
     finder = f"{read_finder()}\ndef name_folder(): return '{folder}/none'\n"
-    own = {"verb": "check", "digest": "0" * 64, "finder": finder, "arguments": given}
+    own = {"verb": "check", "digest": "0" * 64, "keep": True, "finder": finder, "arguments": given}
     return {**own, **OF_ANSIBLE}
 
 
