@@ -93,7 +93,7 @@ class KeptAction(ActionBase):
         return bool(boolean(told, strict=False)) or told is None
 
     def _run_whole(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        asynchronous = bool(self._task.async_val) and not self._connection.has_native_async
+        asynchronous = not self._connection.has_native_async
         done: dict[str, Any] = self._execute_module(
             module_name=f"mlhost.limits.{self.VERB}", task_vars=task_vars, wrap_async=asynchronous
         )
