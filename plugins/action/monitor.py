@@ -11,7 +11,3 @@ class ActionModule(KeptAction):
 
     VERB = "monitor"
     _supports_async = False
-
-    def _run_whole(self, task_vars):
-        """Bring the library all the same: it is installed for good."""
-        return self._run_kept(task_vars)

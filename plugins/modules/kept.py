@@ -39,6 +39,10 @@ options:
   archive:
     description: The library itself.
     type: str
+  detached:
+    description: Whether the task is asynchronous, so that no action sees the result.
+    type: bool
+    default: false
 attributes:
   check_mode: {support: full, description: As the module that is meant.}
   diff_mode: {support: full, description: As the module that is meant.}
@@ -106,7 +110,10 @@ def run(words):
         together = finder.open_library(folder, verb)
         try:
             verbs = importlib.import_module(f"{finder.PACKAGE}.verbs")
-            return verbs.answer(verb, words["arguments"], check_mode)
+            result = verbs.answer(verb, words["arguments"], check_mode)
+            if words["detached"]:
+                result["warnings"] = result.pop("said")
+            return result
         finally:
             if path and not (together or check_mode):
                 finder.put_together(path, verb)
@@ -183,6 +190,7 @@ def describe():
     spec["verb"]["choices"] = ["check", "provision", "monitor"]
     spec["arguments"] = {"type": "dict", "default": {}}
     spec["keep"] = {"type": "bool", "default": True}
+    spec["detached"] = {"type": "bool", "default": False}
     spec["archive"] = {"type": "str"}
     module = basic.AnsibleModule(argument_spec=spec, supports_check_mode=True)
     module.fail_json(msg="Ansible has put no words in here")

@@ -46,11 +46,7 @@ class KeptAction(ActionBase):
         problems = list(self._find_problems(known))
         if problems:
             return {**result, "failed": True, "msg": "; ".join(problems), "problems": problems}
-        keeps = boolean(known.get(_SWITCH, True))
-        if self._task.async_val:
-            done = self._run_whole(task_vars)
-        else:
-            done = self._run_kept(task_vars, keeps)
+        done = self._run_kept(task_vars, boolean(known.get(_SWITCH, True)))
         result.update(self._show(done, self._name_host(known)))
         return result
 
@@ -92,13 +88,6 @@ class KeptAction(ActionBase):
         told = self._templar.template(told) if isinstance(told, str) else told
         return bool(boolean(told, strict=False)) or told is None
 
-    def _run_whole(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        asynchronous = not self._connection.has_native_async
-        done: dict[str, Any] = self._execute_module(
-            module_name=f"mlhost.limits.{self.VERB}", task_vars=task_vars, wrap_async=asynchronous
-        )
-        return done
-
     def _run_kept(self, task_vars: dict[str, Any] | None, keeps: bool) -> dict[str, Any]:
         folder = C.DEFAULT_LOCAL_TMP
         spec = read_arguments(folder, self.VERB)
@@ -115,7 +104,11 @@ class KeptAction(ActionBase):
             "finder": read_finder(),
             "arguments": {name: checked.validated_parameters.get(name) for name in spec},
         }
-        done = self._send(words, task_vars) if keeps else {"absent": True}
+        detached = words["detached"] = bool(self._task.async_val)
+        asks = (
+            keeps and not detached
+        )  # Of what runs by itself nobody hears that it lacks something.
+        done = self._send(words, task_vars) if asks else {"absent": True}
         if done.get("absent"):
             words["digest"], words["archive"] = read_packed(folder)
             done = self._send(words, task_vars)
@@ -123,7 +116,10 @@ class KeptAction(ActionBase):
 
     def _send(self, words: dict[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:
         done: dict[str, Any] = self._execute_module(
-            module_name=_KEPT, module_args=words, task_vars=task_vars
+            module_name=_KEPT,
+            module_args=words,
+            task_vars=task_vars,
+            wrap_async=words["detached"] and not self._connection.has_native_async,
         )
         return done
 

@@ -36,7 +36,7 @@ def words(tmp_path: Path) -> dict[str, Any]:
     given |= {"policy": {"kernel": {"fs.file-max": 1}}, "profile": "none", "root": str(tmp_path)}
     finder = f"{read_finder()}\ndef name_folder(): return '{folder}/none'\n"
     own = {"verb": "check", "digest": "0" * 64, "keep": True, "finder": finder, "arguments": given}
-    return {**own, **OF_ANSIBLE}
+    return {**own, "detached": False, **OF_ANSIBLE}
 
 
 def run(words: dict[str, Any], folder: Path, *options: str) -> tuple[dict[str, Any], str]:
@@ -59,6 +59,16 @@ def test_the_library_that_is_brought_is_run(words: dict[str, Any], tmp_path: Pat
     answer, said = run(words, tmp_path)
     assert (answer["summary"]["unknown"], said) == (1, "")
     assert answer["invocation"]["module_args"] == words["arguments"]
+
+
+def test_what_nobody_waits_for_says_its_warnings_itself(
+    words: dict[str, Any], tmp_path: Path
+) -> None:
+    words["digest"], words["archive"] = read_packed(str(tmp_path))
+    waited, _said = run(words, tmp_path)
+    detached, _said = run({**words, "detached": True}, tmp_path)
+    assert detached["warnings"] == waited["said"]
+    assert "said" not in detached
 
 
 def test_what_is_sent_is_what_the_document_says(words: dict[str, Any]) -> None:
