@@ -270,8 +270,11 @@ def _heal(arguments: argparse.Namespace) -> int:
 
 
 def _watch_run(arguments: argparse.Namespace) -> int:
-    from .watch_run import watch_run  # Nobody else needs it.
+    from .watch_host import watch_host  # Nobody else needs them.
+    from .watch_run import watch_run
 
+    if arguments.host:
+        return watch_host(arguments.metrics or "")
     return watch_run(arguments, arguments.words)
 
 

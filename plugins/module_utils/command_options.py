@@ -67,6 +67,9 @@ def add_why(why: argparse.ArgumentParser) -> None:
     why.add_argument("--job", metavar="J", help="the job of Slurm that it was")
     why.add_argument("--container", metavar="C", help="the container of Docker that it was")
     why.add_argument("--user", metavar="U", help="whose run it was, in a login session")
+    why.add_argument(
+        "--last", action="store_true", help="the last run that the black box of this host saw die"
+    )
     why.add_argument("--json", action="store_true", help="print as JSON")
 
 
@@ -86,9 +89,13 @@ def add_heal(heal: argparse.ArgumentParser) -> None:
 
 
 def add_watch(watch: argparse.ArgumentParser) -> None:
-    watch.usage = "%(prog)s [--report FILE] -- COMMAND ..."
+    watch.usage = "%(prog)s [--report FILE] -- COMMAND ... | --host [--metrics FILE]"
     watch.add_argument(
         "--report",
         metavar="FILE",
         help="write what was seen as JSON when it has ended; why reads it",
     )
+    watch.add_argument(
+        "--host", action="store_true", help="watch all that runs on this host, as root, for ever"
+    )
+    watch.add_argument("--metrics", metavar="FILE", help="with --host, write metrics to this file")

@@ -18,6 +18,8 @@ from .host.booted import is_booted
 from .host.program import run_program
 from .node.paths import POLICY
 from .node.plan import (
+    BLACK_BOX,
+    BOX_METRICS,
     FIRST_BOOT,
     HEALTH,
     METRICS,
@@ -37,7 +39,7 @@ from .write.systemctl import reload_units, systemctl
 from .write.temporary import read_written, remove_written
 
 _UNIT = f"{NAME}.timer"
-_FIRST_UNIT = os.path.basename(FIRST_BOOT)
+_FIRST_UNIT, _BOX_UNIT = (os.path.basename(path) for path in (FIRST_BOOT, BLACK_BOX))
 _LARGEST = 64 * 2**20
 _WRITES = re.compile(rf"--metrics (/\S+)/{re.escape(METRICS)}(?:\s|$)", re.MULTILINE)
 _NOTHING = SectionPlan()
@@ -119,7 +121,7 @@ def find_python() -> str:
 
 
 def _install(wanted: Monitor, check_mode: bool) -> Outcome:
-    paths = [PROGRAM, HEALTH, POLICY, SERVICE, TIMER, FIRST_BOOT]
+    paths = [PROGRAM, HEALTH, POLICY, SERVICE, TIMER, FIRST_BOOT, BLACK_BOX]
     files = {path: content for path in paths for content in [_read(path)] if content is not None}
     program = b"" if wanted.absent else _build(wanted, files.get(PROGRAM, b""))
     plan = plan_monitor(wanted, program, files)
@@ -134,7 +136,9 @@ def _install(wanted: Monitor, check_mode: bool) -> Outcome:
         else:
             if FIRST_BOOT in files and not wanted.first_boot:
                 systemctl("disable", "--quiet", _FIRST_UNIT)
-            units = [_UNIT, _FIRST_UNIT] if wanted.first_boot else [_UNIT]
+            if BLACK_BOX in files and not wanted.black_box:
+                systemctl("disable", "--quiet", *_now(), _BOX_UNIT)
+            units = [_UNIT, *_list_others(wanted)]
             apply_plans({NAME: Section(plan, settle=partial(_start, plan, units))})
         for edit in metrics:
             remove_written(edit.path)
@@ -147,9 +151,11 @@ def _plan_metrics(wanted: Monitor, service: bytes) -> tuple[Edit, ...]:
     :param service: The unit that an earlier run wrote, which names where they are.
     """
     match = _WRITES.search(service.decode("utf-8", "replace"))
-    named = {match[1] if match else "", wanted.textfiles if wanted.absent else ""}
+    named = {match[1] if match else "", wanted.textfiles}
     kept = {"", "" if wanted.absent else wanted.textfiles}
+    kept_of_box = {"", wanted.textfiles if wanted.black_box and not wanted.absent else ""}
     paths = [f"{folder}/{METRICS}" for folder in sorted(named - kept)]
+    paths += [f"{folder}/{BOX_METRICS}" for folder in sorted(named - kept_of_box)]
     found = ((path, read_written(path)) for path in paths)
     return tuple(Edit(path, content, None) for path, content in found if content is not None)
 
@@ -172,22 +178,40 @@ def _want_state(wanted: Monitor) -> str:
     """Return the state that is wanted, in the words of :func:`_read_state`."""
     if wanted.absent:
         return "absent"
-    timer = "enabled, active" if is_booted() else "enabled"
-    return f"{timer}; at first boot: enabled" if wanted.first_boot else timer
+    runs = "enabled, active" if is_booted() else "enabled"
+    first = "; at first boot: enabled" if wanted.first_boot else ""
+    box = f"; black box: {runs}" if wanted.black_box else ""
+    return f"{runs}{first}{box}"
 
 
 def _read_state() -> str:
     """Return whether the timer starts at boot, and whether it runs."""
     if not os.path.exists(TIMER):
         return "absent"
-    enabled = _ask("is-enabled")
-    timer = f"{enabled}, {_ask('is-active')}" if is_booted() else enabled
-    if not os.path.exists(FIRST_BOOT):
-        return timer
-    return f"{timer}; at first boot: {_ask('is-enabled', _FIRST_UNIT)}"
+    state = _read_unit(_UNIT)
+    if os.path.exists(FIRST_BOOT):
+        state += f"; at first boot: {_ask('is-enabled', _FIRST_UNIT)}"
+    if os.path.exists(BLACK_BOX):
+        state += f"; black box: {_read_unit(_BOX_UNIT)}"
+    return state
 
 
-def _ask(verb: str, unit: str = _UNIT) -> str:
+def _read_unit(unit: str) -> str:
+    enabled = _ask("is-enabled", unit)
+    return f"{enabled}, {_ask('is-active', unit)}" if is_booted() else enabled
+
+
+def _list_others(wanted: Monitor) -> list[str]:
+    """Return the units that are started at boot beside the timer."""
+    others = ((wanted.first_boot, _FIRST_UNIT), (wanted.black_box, _BOX_UNIT))
+    return [unit for is_wanted, unit in others if is_wanted]
+
+
+def _now() -> list[str]:
+    return ["--now"] if is_booted() else []
+
+
+def _ask(verb: str, unit: str) -> str:
     _code, text = run_program(["/usr/bin/systemctl", verb, unit], 30.0)
     return text.strip().rpartition("\n")[2]
 
@@ -200,9 +224,11 @@ def _start(plan: SectionPlan, units: Sequence[str]) -> str:
     if not is_booted():
         return systemctl("enable", "--quiet", *units)
     trouble = reload_units() or systemctl("enable", "--quiet", *units)
-    if not trouble and any(edit.path == TIMER for edit in plan.edits):
-        return systemctl("restart", _UNIT)
-    return trouble or systemctl("start", _UNIT)
+    written = {edit.path for edit in plan.edits}
+    for unit, sources in ((_UNIT, {TIMER}), (_BOX_UNIT, {PROGRAM, BLACK_BOX})):
+        if unit in units and not trouble:
+            trouble = systemctl("restart" if written & sources else "start", unit)
+    return trouble
 
 
 def _remove(plan: SectionPlan, is_there: bool) -> None:
@@ -215,7 +241,7 @@ def _remove(plan: SectionPlan, is_there: bool) -> None:
     try:
         apply_plans({NAME: Section(plan)})
     except OSError:
-        _start(_NOTHING, [_UNIT])
+        _start(_NOTHING, [_UNIT, *([_BOX_UNIT] if os.path.exists(BLACK_BOX) else [])])
         raise
     if is_booted():
         reload_units()
@@ -226,8 +252,9 @@ def _stop() -> None:
 
     :raises OSError: If it cannot be.
     """
-    now = ["--now"] if is_booted() else []
-    units = [_UNIT, _FIRST_UNIT] if os.path.exists(FIRST_BOOT) else [_UNIT]
+    now = _now()
+    others = ((FIRST_BOOT, _FIRST_UNIT), (BLACK_BOX, _BOX_UNIT))
+    units = [_UNIT, *(unit for path, unit in others if os.path.exists(path))]
     trouble = systemctl("disable", "--quiet", *now, *units)
     if trouble:
         raise OSError(trouble)

@@ -20,6 +20,7 @@ from .host.look import read_limits, read_process
 from .host.users import find_connecting_user, find_owner, name_user
 from .places import look_at_host
 from .schema import load_policy
+from .watch.kept_ends_read import find_kept, find_kept_of, find_last
 from .watch.reports_read import Evidence, join_evidence, split_reports
 from .why.answer import Answer, format_remedy
 from .why.ask import MEMORY, ask_enough, find_enough, name_way, raise_group
@@ -70,10 +71,19 @@ def judge_end(arguments: argparse.Namespace) -> Answer:
     :raises OSError: If a log cannot be read, or the run is another user's.
     :raises ValueError: If nothing was given, or its words name no failure.
     """
-    where = _find_where(arguments)
+    if arguments.last:
+        return tell_watched([find_last()], None, None)
+    try:
+        where = _find_where(arguments)
+    except ProcessLookupError:
+        kept = find_kept_of(arguments.pid)
+        if kept is None:
+            raise
+        return tell_watched([kept], None, None)
     _require_failed(where, arguments.words)
     given = _read_given(arguments.words, where)
     seen, logs = split_reports(given.logs)
+    seen = seen or find_kept(where, given.age, arguments.job)
     log, words, verdict = _judge_each(logs)
     if seen:
         return tell_watched(seen, verdict, where)

@@ -64,6 +64,7 @@ MONITOR_ARGUMENTS: dict[str, dict[str, Any]] = {
     "textfile_directory": {"type": "path", "default": "/var/lib/prometheus/node-exporter"},
     "canary": {"type": "str", "default": "never", "choices": ["auto", "always", "never"]},
     "first_boot": {"type": "bool", "default": False},
+    "black_box": {"type": "bool", "default": False},
     "drain_on_error": {"type": "bool", "default": False},
 }
 
@@ -118,6 +119,7 @@ def run_monitor(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
         interval=given["interval"],
         canary=given["canary"],
         first_boot=given["first_boot"],
+        black_box=given["black_box"],
         drain_on_error=given["drain_on_error"],
         absent=given["state"] == "absent",
     )

@@ -51,6 +51,13 @@ options:
         result in C(/var/lib/mlhost-limits/first-boot.json).
     type: bool
     default: false
+  black_box:
+    description:
+      - Whether a service watches all that runs, tells of limits before they are reached, in the
+        journal and in metrics, and keeps in C(/var/lib/mlhost-limits/ends) what runs died of, for
+        C(mlhost-limits why). What it has kept stays where V(absent) removes it.
+    type: bool
+    default: false
   drain_on_error:
     description:
       - Whether Slurm drains a node whose check could not be made. By default it does not, because

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,8 @@ from mlhost_limits.node.zipapp_read import build_zipapp, read_library
 from mlhost_limits.why.verdict import SHOWN
 
 from .deaths import LIMITS, NONE, Death, list_deaths
-from .overhead import measure_overhead
+from .of_host import NOT_ASKED, black_box, find_reports, own_group
+from .overhead import measure_host, measure_overhead
 
 TOP = Path(__file__).parents[2]
 FILE = TOP / "build" / "blackbox.json"
@@ -46,6 +47,10 @@ def main() -> int:
     """Inject what is asked for, all by default."""
     parser = argparse.ArgumentParser(prog="python -m tests.blackbox", description=__doc__)
     parser.add_argument("--only", action="append", help="a kind of death; repeat it")
+    parser.add_argument(
+        "--host", action="store_true", help="only the black box of the host watches"
+    )
+    parser.add_argument("--slower", type=float, default=1.0, help="climb so many times slower")
     parser.add_argument("--seconds", type=float, default=60.0, help="to measure the overhead for")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="blackbox-") as folder:
@@ -62,16 +67,32 @@ def main() -> int:
             for number, one in enumerate(list_deaths())
             if not asked.only or one.kind in asked.only
         ]
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            told = list(pool.map(lambda pair: inject(pair[1], pair[0], work), numbered))
-        overhead = measure_overhead(program, asked.seconds) if asked.seconds else {}
+        os.environ["SLOWER"] = str(asked.slower)
+        kill = inject
+        with ExitStack() as watching:
+            if asked.host:
+                numbered = [pair for pair in numbered if pair[1].kind not in NOT_ASKED]
+                kill = inject_unwatched
+                watching.enter_context(black_box(program))
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                told = list(pool.map(lambda pair: kill(pair[1], pair[0], work), numbered))
+        measure = measure_host if asked.host else measure_overhead
+        overhead = measure(program, asked.seconds) if asked.seconds else {}
     figures = count(told)
-    FILE.parent.mkdir(exist_ok=True)
-    cases = [{"name": one.death.name, **_describe(one)} for one in told]
-    FILE.write_text(json.dumps({**figures, "overhead": overhead, "deaths": cases}, indent=1) + "\n")
+    _keep("host" if asked.host else "runs", figures, overhead, told)
     print("black box:", ", ".join(f"{key} {value}" for key, value in figures.items()))
     print("overhead:", ", ".join(f"{key} {value}" for key, value in overhead.items()))
     return 1 if figures[WRONG] or figures[NOT_NAMED] else 0
+
+
+def _keep(what: str, figures: dict[str, int], overhead: dict[str, float], told: list[Told]) -> None:
+    """Write the figures beside those of the other way to watch."""
+    cases = [{"name": one.death.name, **_describe(one)} for one in told]
+    FILE.parent.mkdir(exist_ok=True)
+    kept = json.loads(FILE.read_text()) if FILE.exists() else {}
+    kept = {name: kept[name] for name in ("runs", "host") if name in kept}
+    kept[what] = {**figures, "overhead": overhead, "deaths": cases}
+    FILE.write_text(json.dumps(kept, indent=1) + "\n")
 
 
 def _describe(told: Told) -> dict[str, object]:
@@ -80,10 +101,39 @@ def _describe(told: Told) -> dict[str, object]:
 
 def inject(death: Death, number: int, work: Path) -> Told:
     """Let one run die, and return what its watcher told."""
+    own = _make_folder(work, death)
+    watch = f"{work}/mlhost-limits.pyz watch --report {own}/report.json --"
+    _let_die(death, number, work, watch)
+    return judge(death, own)
+
+
+def inject_unwatched(death: Death, number: int, work: Path) -> Told:
+    """Let one run die that only the black box of the host sees, and return what that kept."""
+    _make_folder(work, death)
+    with own_group(death.name) as enter:
+        _let_die(death, number, work, "", enter)
+    reports = find_reports(death.name, death.reason != NONE)
+    blames = [one for one in reports if one["sure"] == SHOWN and one["is_limit"]]
+    told = "; ".join(f"{one['sure']}: {one['reason']} {one['host']}" for one in reports)
+    if any(one["reason"] != death.reason for one in blames):
+        return Told(death, WRONG, told, is_early=False)
+    is_right = bool(blames) == (death.reason != NONE)
+    return Told(death, RIGHT if is_right else NOT_NAMED, told, is_early=False)
+
+
+def _make_folder(work: Path, death: Death) -> Path:
     own = work / death.name
     own.mkdir()
     own.chmod(0o777)
-    user = FIRST_USER + number
+    return own
+
+
+def _let_die(death: Death, number: int, work: Path, watch: str, first: str = ":") -> None:
+    """Run the program of a death to its end.
+
+    :param first: What its shell does first.
+    """
+    own = work / death.name
     environment = {
         "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
         "LANG": "C.UTF-8",
@@ -92,20 +142,20 @@ def inject(death: Death, number: int, work: Path) -> Told:
         "NAME": f"blackbox-{death.name}",
         "HERE": str(work),
         "STACK": str(work / "stack"),
-        "USER_ID": str(user),
-        "WATCH": f"{work}/mlhost-limits.pyz watch --report {own}/report.json --",
+        "USER_ID": str(FIRST_USER + number),
+        "WATCH": watch,
+        "SLOWER": os.environ["SLOWER"],
     }
     prelude = TOP / "tests" / "why" / "prelude.sh"
     with (own / "words").open("wb") as file:
         child = subprocess.Popen(
-            ["bash", "-c", f". {prelude}\n{death.program}"],
+            ["bash", "-c", f"{first}\n. {prelude}\n{death.program}"],
             stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=environment, cwd=own,
             start_new_session=True,
         )  # fmt: skip
         with suppress(subprocess.TimeoutExpired):
             child.wait(LIMIT)
         end_all(child.pid, environment["NAME"])
-    return judge(death, own)
 
 
 def end_all(group: int, name: str) -> None:

@@ -129,7 +129,8 @@ def kill_rank() -> None:
 
 def main() -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-    what, step, pause = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+    what, step = sys.argv[1], int(sys.argv[2])
+    pause = float(sys.argv[3]) * float(os.environ.get("SLOWER", "1"))
     most = int(sys.argv[4]) if len(sys.argv) > 4 else 10**9
     after = sys.argv[5] if len(sys.argv) > 5 else ""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -39,14 +39,39 @@ def measure_overhead(program: Path, seconds: float) -> dict[str, float]:
     }
 
 
-def _measure(words: list[str], seconds: float) -> tuple[float, float]:
+def measure_host(program: Path, seconds: float) -> dict[str, float]:
+    """Return the figures of the black box of a host beside that many processes."""
+    with tempfile.TemporaryDirectory() as folder:
+        crowd = f"{folder}/python3"
+        subprocess.run(["gcc", "-O2", "-static", "-o", crowd, str(CROWD)], check=True)
+        with subprocess.Popen(
+            [crowd, str(PROCESSES)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as beside:
+            assert beside.stdin
+            assert beside.stdout
+            beside.stdout.readline()
+            share, peak = _measure([str(program), "watch", "--host"], seconds, _SETTLED)
+            beside.stdin.close()
+    return {
+        "seconds": seconds,
+        "processes": PROCESSES,
+        "percent_of_core": share,
+        "peak_mb": peak,
+    }
+
+
+_SETTLED = 30.0
+"""Seconds after which what looks has spent the credit that it begins with."""
+
+
+def _measure(words: list[str], seconds: float, settled: float = 3.0) -> tuple[float, float]:
     """Return the share of a core, in percent, and the most memory, in MB, of a watcher.
 
     Its start is not counted: it takes as long for a run of a minute as for one of a month.
     """
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdin
-        time.sleep(3.0)
+        time.sleep(settled)
         before, began = _read_ticks(child.pid), time.monotonic()
         time.sleep(seconds)
         spent = (_read_ticks(child.pid) - before) / os.sysconf("SC_CLK_TCK")

@@ -75,6 +75,7 @@ MAY_OPEN = {
     "training/guard_read.py": "what this very process uses",
     "why/host_read.py": "the kernel's own log",
     "heal/settle.py": "the mounts of a container, from inside, without following a link there",
+    "watch/ends_read.py": "the kernel's own tale of how processes end",
     "watch/events_read.py": "the kernel's trigger of memory pressure",
     "watch/run_measure.py": "/dev/null",
     "node/zipapp_read.py": "the library's own files",

@@ -18,7 +18,9 @@ NAME = "mlhost-limits-monitor"
 SERVICE = f"/etc/systemd/system/{NAME}.service"
 TIMER = f"/etc/systemd/system/{NAME}.timer"
 FIRST_BOOT = "/etc/systemd/system/mlhost-limits-first-boot.service"
+BLACK_BOX = "/etc/systemd/system/mlhost-limits-black-box.service"
 METRICS = "mlhost-limits.prom"
+BOX_METRICS = "mlhost-limits-black-box.prom"
 
 RESULTS = "/var/lib/mlhost-limits"
 
@@ -31,6 +33,7 @@ class Monitor(NamedTuple):
 
     ``policy`` is the text of the policy, ``uses_net`` whether it names sysctls of the network,
     which each network namespace has its own of. ``first_boot`` is for a check that runs once.
+    ``black_box`` is for a service that watches all that runs.
     ``drain_on_error`` tells whether Slurm drains a node that could not be checked.
     """
 
@@ -41,6 +44,7 @@ class Monitor(NamedTuple):
     python: str = "/usr/bin/python3"
     uses_net: bool = False
     first_boot: bool = False
+    black_box: bool = False
     drain_on_error: bool = False
     absent: bool = False
 
@@ -63,9 +67,13 @@ def plan_monitor(wanted: Monitor, program: bytes, files: Mapping[str, bytes]) ->
             SERVICE: _write_service(wanted).encode(),
             TIMER: _write_timer(wanted).encode(),
         }
-    if wanted.first_boot or FIRST_BOOT in files:
-        shall = wanted.first_boot and not wanted.absent
-        after[FIRST_BOOT] = _write_first_boot(wanted).encode() if shall else None
+    for path, is_wanted, write in (
+        (FIRST_BOOT, wanted.first_boot, _write_first_boot),
+        (BLACK_BOX, wanted.black_box, _write_black_box),
+    ):
+        if is_wanted or path in files:
+            shall = is_wanted and not wanted.absent
+            after[path] = write(wanted).encode() if shall else None
     edits = tuple(
         Edit(
             path,
@@ -90,7 +98,7 @@ def _find_problems(wanted: Monitor, files: Mapping[str, bytes]) -> Iterator[str]
     for name, value, pattern, accepted in checks:
         if not pattern.fullmatch(value):
             yield f"{name}: {value!r} was given; accepted is {accepted}"
-    for path in (SERVICE, TIMER, FIRST_BOOT):
+    for path in (SERVICE, TIMER, FIRST_BOOT, BLACK_BOX):
         if not files.get(path, HEADER.encode()).startswith(HEADER.encode()):
             yield f"{path}: is of somebody else; move it out of the way first"
 
@@ -181,3 +189,46 @@ def _write_first_boot(wanted: Monitor) -> str:
         f"ExecStart=/bin/sh -c '{steps}'\nTimeoutStartSec=300\nUMask=0077\n\n"
         "[Install]\nWantedBy=multi-user.target\n"
     )
+
+
+def _write_black_box(wanted: Monitor) -> str:
+    """Return the unit that tells of limits before runs reach them, and keeps what they died of."""
+    path = f"{wanted.textfiles}/{BOX_METRICS}"
+    metrics = f" --metrics {path}" if wanted.textfiles else ""
+    writes = f"ReadWritePaths={wanted.textfiles}\n" if wanted.textfiles else ""
+    return (
+        f"{HEADER}\n[Unit]\nDescription=Watch the limits of all that runs on this host\n\n"
+        f"[Service]\nExecStart={wanted.python} -IS {PROGRAM} watch --host{metrics}\n"
+        "Restart=on-failure\nRestartSec=30s\n"
+        "# It tells what memory ran out of, so it is not what goes first; nor does it take much.\n"
+        "OOMScoreAdjust=-900\nMemoryMax=256M\n"
+        "StateDirectory=mlhost-limits/ends\nStateDirectoryMode=0700\n"
+        f"{_WATCHING}{writes}\n[Install]\nWantedBy=multi-user.target\n"
+    )
+
+
+_WATCHING = """\
+# It reads /proc, control groups and the kernel's log, and writes its own directory and the one of
+# the metrics. The kernel tells of ends by netlink, in the host's own network namespace alone.
+ProtectSystem=strict
+ProtectHome=yes
+PrivateTmp=yes
+DevicePolicy=closed
+DeviceAllow=/dev/kmsg r
+ProtectClock=yes
+ProtectHostname=yes
+ProtectKernelModules=yes
+RestrictAddressFamilies=AF_UNIX AF_NETLINK
+IPAddressDeny=any
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+NoNewPrivileges=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+KeyringMode=private
+UMask=0077
+CapabilityBoundingSet=CAP_SYS_PTRACE CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_NET_ADMIN CAP_SYSLOG
+CapabilityBoundingSet=CAP_SYS_RESOURCE
+"""

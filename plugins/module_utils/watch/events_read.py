@@ -32,12 +32,14 @@ _EXIT_CODE = 60
 
 class Heard(NamedTuple):
     """What has happened: which counters may have risen, who ended and with which status of wait(2),
-    ``None`` where the kernel does not tell. ``is_woken`` is somebody's wish."""
+    ``None`` where the kernel does not tell. ``is_woken`` is somebody's wish, ``counted_at`` when a
+    counter was last heard of."""
 
     has_counted: bool = False
     ended: tuple[tuple[int, int | None], ...] = ()
     is_pressed: bool = False
     is_woken: bool = False
+    counted_at: float = 0.0
 
 
 class Events:
@@ -82,8 +84,8 @@ class Events:
 
     def watch_files(self, paths: Iterable[str]) -> None:
         """Hear when the kernel has counted something in a file of a cgroup."""
-        for path in set(paths) - self._watched:
-            self._watched.add(path)
+        before, self._watched = self._watched, set(paths)
+        for path in self._watched - before:
             if self._inotify >= 0:
                 self._find_libc().inotify_add_watch(self._inotify, os.fsencode(path), _MODIFIED)
 

@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from ..processes.read import find_ancestors
@@ -26,13 +26,6 @@ from .tree_read import (
     read_users,
 )
 from .trends import End, History, Level, Rise, Trend
-
-SHARE = 0.0015
-"""Of a core, for all looks together in the long run."""
-
-_CREDIT, _RESERVE = 1.5, 1.25
-"""Seconds of a core that looks may take beside their share before it is earned again, and how much
-of it is kept for a limit that is nearly reached."""
 
 _SOON = 60.0
 
@@ -58,7 +51,14 @@ _MOST_ENDS = 256
 
 
 class Sampler:
-    """What looks at one run."""
+    """What looks at one run.
+
+    ``SHARE`` is what all looks take of a core in the long run, ``CREDIT`` how many seconds of one
+    they may take beside before that is earned again, and ``RESERVE`` how much of these is kept for
+    a limit that is nearly reached.
+    """
+
+    SHARE, CREDIT, RESERVE = 0.0015, 1.5, 1.25
 
     def __init__(
         self, root: Member, tell: Callable[[Trend], None], ours: Iterable[int] = ()
@@ -78,13 +78,14 @@ class Sampler:
         self.kills_first, self.kills_last = count_kills(), 0
         self.looks, self.spent = 0, 0.0
         self._tell = tell
+        self._clock = time.thread_time
         self._met: dict[int, float] = {}
         self._known: dict[int, Member] = {}
         self._counters: dict[str, int] = {}
         self._hot: list[int] = []
         self._due: dict[int, float] = {}
         self._at, self._rest = 0, _SHORTEST
-        self._earned, self._age = _CREDIT, 0.0
+        self._earned, self._age = self.CREDIT, 0.0
         self._wake, self._awake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._events = Events(self._wake)
         self._is_over = False
@@ -104,14 +105,14 @@ class Sampler:
         self._thread.join(patience)
 
     def _watch(self) -> None:
-        heard, begin = Heard(), 0.0
+        heard, begin = Heard(), self._clock()
         while True:
             is_last = self._is_over
             with suppress(OSError, ValueError, KeyError, IndexError, MemoryError):
                 self._look(heard)
             if is_last:
                 return
-            now = time.thread_time()
+            now = self._clock()
             cost, begin = now - begin, now
             self.looks, self.spent = self.looks + 1, now
             heard = self._wait(self._choose_rest(cost, heard))
@@ -130,8 +131,9 @@ class Sampler:
                 heard.has_counted or new.has_counted,
                 is_pressed=heard.is_pressed or new.is_pressed,
                 is_woken=new.is_woken,
+                counted_at=time.monotonic() if new.has_counted else heard.counted_at,
             )
-            may_come = self._earned > _RESERVE and (heard.has_counted or heard.is_pressed)
+            may_come = self._earned > self.RESERVE and (heard.has_counted or heard.is_pressed)
             if may_come or time.monotonic() >= end:
                 break
         return heard
@@ -139,30 +141,38 @@ class Sampler:
     def _choose_rest(self, cost: float, heard: Heard) -> float:
         """Return how long nobody looks: a credit is spent where something grows or begins."""
         age = time.monotonic() - self.began
-        self._earned = min(self._earned + (age - self._age) * SHARE, _CREDIT) - cost
+        self._earned = min(self._earned + (age - self._age) * self.SHARE, self.CREDIT) - cost
         self._age = age
-        soonest = self.history.find_soonest()
+        soonest = self._find_soonest()
         if heard.is_pressed or heard.has_counted:
             self._rest = _SHORTEST
         wanted = self._rest = min(max(self._rest * _GROWTH, _SHORTEST), _LONGEST)
         if soonest is not None:
             wanted = min(max(soonest / _PARTS, _SHORTEST), wanted)
-        kept = 0.0 if soonest is not None and soonest < _SOON else _RESERVE
+        kept = 0.0 if soonest is not None and soonest < _SOON else self.RESERVE
         if self._earned - kept < cost:
-            return min(max(wanted, cost / SHARE), _SLOWEST)
+            return min(max(wanted, cost / self.SHARE), _SLOWEST)
         return wanted
+
+    def _find_soonest(self) -> float | None:
+        """Return after how many seconds the first limit may be full."""
+        return self.history.find_soonest()
 
     def _look(self, heard: Heard) -> None:
         now = time.monotonic()
         self._meet(now)
         if heard.has_counted or self._is_over or self.looks % _SELDOM == 0:
-            self._count(now)
+            self._count(heard.counted_at or now)
         for level in self._read(now):
-            trend = self.history.follow(level, now)
-            if trend.must_tell():
-                self._tell(trend)
+            if self._must_follow(level):
+                trend = self.history.follow(level, now)
+                if trend.must_tell():
+                    self._tell(trend)
         if self.looks % _SELDOM == 0:
             self.history.forget(now, _RING)
+
+    def _must_follow(self, _level: Level) -> bool:
+        return True
 
     def _meet(self, now: float) -> None:
         new, gone = self.tree.find()
@@ -170,20 +180,26 @@ class Sampler:
             self.root = member if member.pid == self.root.pid else self.root
             self._met[member.pid] = now
             self._known[member.pid] = member
-            self._events.watch_end(member.pid)
+            self._begin_with(member)
         for member in gone:
             self._note_end(member.pid, None, now)
         if new or self.looks % _SELDOM == 0:
             self.groups.find({one.cgroup for one in self.tree.members.values()})
             self._events.watch_files(self.groups.watched)
 
+    def _begin_with(self, member: Member) -> None:
+        self._events.watch_end(member.pid)
+
     def _note_end(self, pid: int, status: int | None, now: float) -> None:
+        member = self._forget(pid)
+        if member:
+            self.ends.append(self.describe_end(member, status, now))
+
+    def _forget(self, pid: int) -> Member | None:
         self._met.pop(pid, None)
         self._due.pop(pid, None)
         self.history.end(pid)
-        member = self._known.pop(pid, None)
-        if member:
-            self.ends.append(self.describe_end(member, status, now))
+        return self._known.pop(pid, None)
 
     def describe_end(self, member: Member, status: int | None, now: float) -> End:
         """Return what is known of a process that has ended."""
@@ -212,13 +228,20 @@ class Sampler:
                     self.tree.refresh(member)
                 yield from self.tree.read_levels(member)
         yield from self._read_mappings(members)
+        yield from self._read_places(members)
+        if self.looks % _SELDOM == 0 or self._is_near():
+            yield from self._read_users()
+            yield from read_host()
+        self._heat()
+
+    def _read_places(self, members: Sequence[Member]) -> Iterator[Level]:
+        """Yield what is taken of the bounds of places where processes live."""
         yield from self.groups.read_levels()
         if members:
             yield from read_shared_memory(members[0])
-        if self.looks % _SELDOM == 0 or self._is_near():
-            yield from read_users(self.tree.members.values())
-            yield from read_host()
-        self._heat()
+
+    def _read_users(self) -> Iterator[Level]:
+        return read_users(self.tree.members.values())
 
     def _read_mappings(self, members: Iterable[Member]) -> Iterator[Level]:
         """Yield how many mappings there are, of whom that is due: to count many takes long.
@@ -229,16 +252,23 @@ class Sampler:
             begin = time.monotonic()
             if self._due.get(member.pid, 0.0) > begin:
                 continue
-            cost = time.thread_time()
-            level = read_mappings(member)
-            cost = time.thread_time() - cost
-            rest = max(cost / _SHARE_OF_MAPPINGS, _LEAST_REST)
+            cost = self._clock()
+            level = self._count_mappings(member)
+            cost = self._clock() - cost
+            rest = max(cost / self._share_of_mappings(), _LEAST_REST)
             if level:
                 yield level
-                left = self.history.trends[level.key].left
+                trend = self.history.trends.get(level.key)
+                left = trend.left if trend else None
                 if left is not None and level.share >= _BEGIN:
                     rest = min(rest, max(left / _STEPS, cost * _BURST))
             self._due[member.pid] = begin + rest
+
+    def _count_mappings(self, member: Member) -> Level | None:
+        return read_mappings(member)
+
+    def _share_of_mappings(self) -> float:
+        return _SHARE_OF_MAPPINGS
 
     def _is_near(self) -> bool:
         """Tell whether something that is seldom read comes near its limit."""

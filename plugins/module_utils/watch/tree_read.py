@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ..core.values import RLIMITS, UNLIMITED, Rlimit, parse_proc_limits
 from ..host.door import count_kernel_lines, list_pids, read_kernel_text
@@ -47,6 +47,9 @@ _KIB, _MILLI = 1024, 1000
 _EXITING = 0x4
 """PF_EXITING of the kernel's flags of a task."""
 
+_KERNEL_THREAD = 0x200000
+"""PF_KTHREAD of them."""
+
 _TICKS = os.sysconf("SC_CLK_TCK")
 EVENTS = {
     "memory.events": ("oom_kill", CGROUP),
@@ -57,13 +60,13 @@ EVENTS = {
 
 
 class Member:
-    """A process of the run, with what seldom changes of it."""
+    """A process of the run, with what seldom changes of it. ``mounts`` is its mount namespace."""
 
-    __slots__ = ("capable", "cgroup", "comm", "limits", "pid", "start", "threads", "uid")
+    __slots__ = ("capable", "cgroup", "comm", "limits", "mounts", "pid", "start", "threads", "uid")
 
     def __init__(self, pid: int, comm: str, start: int) -> None:
         self.pid, self.comm, self.start = pid, comm, start
-        self.uid, self.threads, self.capable = 0, 1, 0
+        self.uid, self.threads, self.capable, self.mounts = 0, 1, 0, 0
         self.cgroup = ""
         self.limits: Mapping[str, Rlimit] = dict.fromkeys(RLIMITS, Rlimit(UNLIMITED, UNLIMITED))
 
@@ -110,7 +113,7 @@ class Tree:
             return None
         try:
             comm, fields = read_stat(pid)
-            if pid == self.root or int(fields[1]) in self.members:
+            if self._is_of_run(pid, fields):
                 member = Member(pid, comm, int(fields[19]))
                 self.refresh(member)
                 self.members[pid] = member
@@ -119,6 +122,9 @@ class Tree:
             return None  # It has ended meanwhile.
         self._strangers |= {pid}
         return None
+
+    def _is_of_run(self, pid: int, fields: Sequence[str]) -> bool:
+        return pid == self.root or int(fields[1]) in self.members
 
     def refresh(self, member: Member) -> None:
         """Read what seldom changes of a process.
@@ -159,6 +165,16 @@ class Tree:
             yield Level(CPU, used, soft, member.name, member.pid, "cpu")
 
 
+class Everyone(Tree):
+    """All processes of this host; threads of the kernel are none."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+    def _is_of_run(self, _pid: int, fields: Sequence[str]) -> bool:
+        return not int(fields[6]) & _KERNEL_THREAD
+
+
 def _bound(code: str, used: int, member: Member, item: str) -> Iterator[Level]:
     soft = member.limits[item].soft
     if soft != UNLIMITED:
@@ -189,7 +205,23 @@ def read_users(members: Iterable[Member]) -> Iterator[Level]:
         except (OSError, KeyError):
             continue  # It has ended.
     for uid, used in counts.items():
-        yield Level(NPROC, used, bound[uid], f"user {uid}", 0, "nproc")
+        yield _level_user(uid, used, bound[uid])
+
+
+def sum_users(members: Iterable[Member]) -> Iterator[Level]:
+    """Yield the same of all processes of this host, by what was seen of each when its turn was."""
+    members = list(members)
+    bound = _find_bounds(members)
+    counts = dict.fromkeys(bound, 0)
+    for one in members:
+        if one.uid in counts:
+            counts[one.uid] += one.threads
+    for uid, used in counts.items():
+        yield _level_user(uid, used, bound[uid])
+
+
+def _level_user(uid: int, used: int, most: int) -> Level:
+    return Level(NPROC, used, most, f"user {uid}", 0, "nproc")
 
 
 def _find_bounds(members: Iterable[Member]) -> dict[int, int]:
@@ -262,6 +294,17 @@ class Groups:
         for cgroup in new:
             found = [*list_folders(cgroup, mounts), *list_folders(cgroup, mounts, "pids")]
             self._own[cgroup] = tuple(dict.fromkeys(found))
+        self._list()
+        return True
+
+    def forget(self, cgroups: Collection[str]) -> None:
+        """Drop the cgroups in which nobody lives any more."""
+        for gone in self._own.keys() - set(cgroups):
+            del self._own[gone]
+        self._list()
+        self._first = {path: self._first[path] for path in self.watched}
+
+    def _list(self) -> None:
         folders = list(dict.fromkeys(one for each in self._own.values() for one in each))
         self.bound = tuple(one for one in folders if any(read_group(one)))
         self.watched = tuple(
@@ -271,14 +314,14 @@ class Groups:
         )
         for path in self.watched:
             self._first.setdefault(path, _count(path))
-        return True
 
     def list_folders(self, cgroup: str) -> tuple[str, ...]:
         """Return the folders of a cgroup that was found, and of those above it."""
         return self._own.get(cgroup, ())
 
-    def read_levels(self) -> Iterator[Level]:
-        for folder in self.bound:
+    def read_levels(self, folders: Iterable[str] | None = None) -> Iterator[Level]:
+        """Yield what is taken of the bounds of some cgroups, by default of all that have one."""
+        for folder in self.bound if folders is None else folders:
             for one in read_group(folder):
                 code = CGROUP if one.item == "memory.max" else PIDS
                 item = "memory.max" if code == CGROUP else "tasks"

@@ -239,8 +239,9 @@ class History:
         return [self.trends[key] for key in self._near]
 
     def end(self, pid: int) -> None:
-        """Keep of a process that has ended what was near a limit, and drop the rest."""
+        """Keep of a process that has ended what was near a limit, which comes no nearer."""
         for key in self._of.get(pid, set()).copy():
+            self._near.discard(key)
             if self.trends[key].peak.share < NEAR:
                 self._drop(key)
 

@@ -11,6 +11,7 @@ import pytest
 from mlhost_limits.core.edit import HEADER
 from mlhost_limits.node.paths import POLICY
 from mlhost_limits.node.plan import (
+    BLACK_BOX,
     FIRST_BOOT,
     HEALTH,
     PROGRAM,
@@ -167,3 +168,20 @@ def test_the_first_boot_is_checked_once_and_its_result_is_never_half_written() -
     assert "ConditionPathExists=!/var/lib/mlhost-limits/first-boot.json" in lines
     (start,) = [line for line in lines if line.startswith("ExecStart=")]
     assert "> first-boot.new; found=$?; mv first-boot.new first-boot.json" in start
+
+
+def test_the_black_box_may_hear_how_processes_end_and_write_what_it_keeps() -> None:
+    lines = read(BLACK_BOX, black_box=True)
+    assert not any(line.startswith("PrivateNetwork") for line in lines)
+    assert any(line.endswith("mlhost-limits-black-box.prom") for line in lines)
+    assert "StateDirectory=mlhost-limits/ends" in lines
+    assert "ReadWritePaths=/var/lib/node-exporter" in lines
+    assert not any("--metrics" in line for line in read(BLACK_BOX, black_box=True, textfiles=""))
+
+
+def test_a_black_box_that_nobody_wants_any_more_goes() -> None:
+    files = write(WANTED._replace(black_box=True))
+    assert plan_monitor(WANTED._replace(black_box=True), b"program", files).edits == ()
+    (edit,) = plan_monitor(WANTED, b"program", files).edits
+    assert (edit.path, edit.after) == (BLACK_BOX, None)
+    assert BLACK_BOX not in write()

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The black box that the role starts tells of a limit before a run dies of it, and why it died."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from testinfra.host import Host
+
+BOX = "mlhost-limits-black-box.service"
+PROGRAM = "/usr/local/lib/mlhost-limits/mlhost-limits.pyz"
+METRICS = "/var/lib/prometheus/node-exporter/mlhost-limits-black-box.prom"
+ENDS = "/var/lib/mlhost-limits/ends"
+LOOK = f"systemctl status {BOX}; journalctl -n 30 -u {BOX}; ls -la {ENDS}"
+CLIMB = (
+    "import time; held = []\n"
+    "while True: held.append(open('/dev/null')); time.sleep(0.1)"
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def told(root: Host) -> str:
+    """Let a service die of its descriptors, and return what is said of it afterwards."""
+    start = f'systemd-run --unit climb -p LimitNOFILE=150 -p User=alice python3 -c "{CLIMB}"'
+    root.check_output(start)
+    for _second in range(90):
+        done = root.run(f"{PROGRAM} why --unit climb.service")
+        if "black box" in done.stdout:
+            return str(done.stdout)
+        time.sleep(1)
+    return str(root.run(f"{PROGRAM} why --unit climb.service; {LOOK}").stdout)
+
+
+@pytest.mark.look(LOOK)
+def test_what_a_service_died_of_is_shown(told: str) -> None:
+    assert told.startswith("limit: the process had as many files open as its soft limit allows")
+    assert "sure shown by the host" in told
+    assert "LimitNOFILE" in told
+    assert "seen by the black box of this host" in told
+
+
+@pytest.mark.look(LOOK)
+def test_it_was_told_before_and_after(root: Host, told: str) -> None:
+    assert told
+    lines = root.check_output(f"journalctl -o cat -u {BOX}").splitlines()
+    assert any("unit:climb.service: nofile: process" in one and "full in" in one for one in lines)
+    assert any("unit:climb.service: python3 ended; process" in one for one in lines)
+    until = f"until grep -q 'ended_at_limit.reason=.nofile.. 1' {METRICS}; do sleep 1; done"
+    root.check_output(f'timeout 60 sh -c "{until}"')
+
+
+def test_the_last_run_that_died_is_shown_to_root_alone(root: Host, told: str) -> None:
+    assert told
+    assert "limit: the process had as many files" in root.run(f"{PROGRAM} why --last").stdout
+    of_alice = root.run(f"su alice -s /bin/sh -c '{PROGRAM} why --last'")
+    assert (of_alice.rc, "only root may read" in of_alice.stderr) == (2, True)
+    assert root.check_output(f"stat -c %a:%U {ENDS}") == "700:root"
+
+
+def test_what_is_kept_is_what_watch_writes(root: Host, told: str) -> None:
+    assert told
+    (name, *_others) = root.check_output(f"ls {ENDS}").split()
+    report = json.loads(root.check_output(f"cat {ENDS}/{name}"))
+    assert report["format"] == "mlhost.limits/watch"
+    assert report["reason"] == "nofile"
+    assert report["limits"][0]["most"] >= 148
+    assert report["limits"][0]["grew_since"]
+
+
+def test_it_stays_cheap(root: Host, told: str) -> None:
+    assert told
+    shown = root.check_output(f"systemctl show -P MemoryCurrent {BOX}")
+    assert int(shown) < 40e6

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Find what the black box of this host kept of a run, by where it lived or by its process."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+from ..core.values import NamedTuple
+from ..host.look import format_time
+from ..why.kills import is_below
+from ..why.where_read import JOB, SESSION, Where, place_process
+from .reports_read import Evidence, parse_report
+from .ring_read import read_reports
+
+_CLOSE = 60.0
+"""Seconds between when a run ended and when its manager says that it did, at most."""
+
+
+class _Kept(NamedTuple):
+    """A report: when its run ended by the clock, which processes did, and what it shows."""
+
+    at: float
+    pids: frozenset[int]
+    seen: Evidence
+
+
+def find_last() -> Evidence:
+    """Return what was kept of the last run.
+
+    :raises OSError, ValueError: If nothing was, or only root may read it.
+    """
+    try:
+        newest = next(_read(), None)
+    except OSError as error:
+        raise OSError("--last: only root may read what the black box of this host keeps") from error
+    if newest is None:
+        raise ValueError(
+            "--last: no run is known to have died here; the role monitor starts the black box"
+        )
+    return newest.seen
+
+
+def find_kept_of(pid: int) -> Evidence | None:
+    """Return what was kept of a process that has ended; ``None`` where nothing is, or for root."""
+    with suppress(OSError):
+        return next((one.seen for one in _read() if pid in one.pids), None)
+    return None
+
+
+def find_kept(
+    where: Where | None, age: float | None = None, job: str | None = None
+) -> list[Evidence]:
+    """Return what was kept of the run that lived somewhere: one report, or none.
+
+    :param age: How many seconds ago it ended, ``None`` where nobody knows.
+    :param job: The number of the job of Slurm, if it was one.
+    """
+    if where is None or (where.kind == SESSION and where.pid):
+        return []
+    with suppress(OSError):
+        for one in _read():
+            is_then = age is None or abs(time.time() - one.at - age) <= _CLOSE
+            if is_then and _lived(one.seen, where, job or ""):
+                return [one.seen]
+    return []
+
+
+def _read() -> Iterator[_Kept]:
+    for at, text in read_reports():
+        with suppress(ValueError, KeyError, TypeError):
+            told = json.loads(text)
+            pids = [told["end"]["pid"], *(one["pid"] for one in told["ended"])]
+            note = f"seen by the black box of this host, at {format_time(at)}"
+            seen = parse_report(text)
+            yield _Kept(at, frozenset(pids), seen._replace(doubts=(note,)))
+
+
+def _lived(seen: Evidence, where: Where, job: str) -> bool:
+    """Tell whether a run lived somewhere: only what root decides proves it."""
+    if where.kind == SESSION:
+        return seen.uid == where.uid and place_process(seen.cgroup, seen.uid).kind == SESSION
+    if where.kind == JOB:
+        return seen.uid == where.uid and any(
+            is_below(path, f"job_{job}") for path in _list_paths(seen.cgroup)
+        )
+    home = where.home
+    return bool(home) and any(is_below(path, home) for path in _list_paths(seen.cgroup))
+
+
+def _list_paths(cgroup: str) -> Iterator[str]:
+    """Yield the paths of a /proc/PID/cgroup."""
+    for line in cgroup.split("\n"):
+        yield line.split(":", 2)[-1]

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reports are kept for root alone, so many of each user, and found by where the run lived."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlhost_limits.watch import kept_ends_read, ring_read
+from mlhost_limits.watch.report import FORMAT
+from mlhost_limits.watch.ring_read import MOST, MOST_OF_USER, keep, list_names, read_reports
+from mlhost_limits.why.where_read import CONTAINER, JOB, SESSION, UNIT, Where
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="it is root's")
+ID = "c" * 64
+NOW = 2_000_000.0
+
+
+def report(cgroup: str, uid: int = 1000, pid: int = 50) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": 1,
+        "name": "python3",
+        "uid": uid,
+        "cgroup": cgroup,
+        "end": {"pid": pid},
+        "ended": [{"pid": pid + 1}],
+        "reason": "nofile",
+        "others": [],
+        "item": "nofile",
+        "is_limit": True,
+        "sure": "shown by the host",
+        "host": ["seen"],
+        "group": "",
+    }
+
+
+@pytest.fixture
+def folder(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    """A folder of root's own, where all that is above it is root's too."""
+    path = Path("/run") / tmp_path_factory.mktemp("ends").name
+    monkeypatch.setattr(kept_ends_read, "read_reports", partial(read_reports, str(path)))
+    monkeypatch.setattr(kept_ends_read.time, "time", lambda: NOW)
+    yield str(path)
+    for name in os.listdir(path) if path.exists() else ():
+        (path / name).unlink()
+    if path.exists():
+        path.rmdir()
+
+
+def test_who_dies_by_the_thousand_loses_no_other_users_report(folder: str) -> None:
+    keep(report("0::/a", uid=1), 5.0, 1, 50, folder)
+    for number in range(MOST_OF_USER * 3):
+        keep(report("0::/b", uid=2), 10.0 + number, 2, 50, folder)
+    names = list_names(folder)
+    assert sum(one.split("-")[1] == "2" for one in names) == MOST_OF_USER
+    assert names[-1].split("-")[1] == "1"
+    assert [at for at, _text in read_reports(folder)][:2] == [57.0, 56.0]
+
+
+def test_there_is_an_end_to_all_of_them(folder: str) -> None:
+    for uid in range(MOST + 3):
+        keep(report("0::/b"), 10.0 + uid, uid, 50, folder)
+    assert len(list_names(folder)) == MOST
+
+
+def test_only_root_can_read_them(folder: str) -> None:
+    path = keep(report("0::/a"), 5.0, 1, 50, folder)
+    assert (os.stat(folder).st_mode & 0o777, os.stat(path).st_mode & 0o777) == (0o700, 0o600)
+
+
+def test_what_somebody_else_put_there_is_no_report(folder: str) -> None:
+    os.mkdir(folder, 0o700)
+    for name in ("x", "1-2-3.json", f"{5:017}-1-1.json.new"):
+        Path(folder, name).write_text("{}")
+    assert list_names(folder) == []
+    Path(folder, f"{5:017}-1-1.json").write_text("[1]")
+    assert kept_ends_read.find_kept_of(1) is None
+    with pytest.raises(ValueError, match="no run is known to have died here"):
+        kept_ends_read.find_last()
+
+
+@pytest.mark.parametrize(
+    ("where", "job", "cgroup", "is_found"),
+    [
+        (Where(UNIT, "a.service", 0, home="/system.slice/a.service"), None, "0::/system.slice/a.service", True),
+        (Where(UNIT, "a.service", 0, home="/system.slice/a.service"), None, "0::/system.slice/a.service/b", True),
+        (Where(UNIT, "a.service", 0, home="/system.slice/a.service"), None, "0::/system.slice/a.service2", False),
+        (Where(UNIT, "a.service", 0, home=""), None, "0::/system.slice/a.service", False),
+        (Where(CONTAINER, "docker", None, home=ID), None, f"1:pids:/docker/{ID}\n0::/", True),
+        (Where(CONTAINER, "docker", None, home=ID), None, f"0::/system.slice/docker-{ID}.scope", True),
+        (Where(CONTAINER, "docker", None, home=ID), None, f"0::/user.slice/x/docker-{ID}.scope", False),
+        (Where(SESSION, "alice", 1000, here=False), None, "0::/user.slice/user-1000.slice/session-1.scope", True),
+        (Where(SESSION, "bob", 1001, here=False), None, "0::/user.slice/user-1000.slice/session-1.scope", False),
+        (Where(SESSION, "alice", 1000, here=False), None, "0::/system.slice/a.service", False),
+        (Where(JOB, "slurm", 1000), "47", "0::/system.slice/slurmstepd.scope/job_47/step_0/user", True),
+        (Where(JOB, "slurm", 1000), "4", "0::/system.slice/slurmstepd.scope/job_47/step_0/user", False),
+        (Where(JOB, "slurm", 1001), "47", "0::/system.slice/slurmstepd.scope/job_47/step_0/user", False),
+        (Where(JOB, "slurm", 1000), "47", "0::/user.slice/user-1000.slice/job_47", False),
+        (None, None, "0::/a", False),
+    ],
+)  # fmt: skip
+def test_a_run_is_found_by_where_it_lived(
+    folder: str, where: Where | None, job: str | None, cgroup: str, is_found: bool
+) -> None:
+    keep(report(cgroup), NOW - 100, 1000, 50, folder)
+    found = kept_ends_read.find_kept(where, job=job)
+    assert bool(found) == is_found
+    assert all(one.verdict.reason.code == "nofile" for one in found)
+
+
+@pytest.mark.parametrize(
+    ("ended", "is_found"), [(100.0, True), (130.0, True), (300.0, False), (None, True)]
+)
+def test_another_run_of_the_same_unit_is_another(
+    folder: str, ended: float | None, is_found: bool
+) -> None:
+    keep(report("0::/system.slice/a.service"), NOW - 100, 0, 50, folder)
+    where = Where(UNIT, "a.service", 0, home="/system.slice/a.service")
+    assert bool(kept_ends_read.find_kept(where, ended)) == is_found
+
+
+def test_a_process_that_has_ended_is_found_by_its_number(folder: str) -> None:
+    keep(report("0::/a"), NOW - 100, 1000, 50, folder)
+    assert kept_ends_read.find_kept_of(50)
+    assert kept_ends_read.find_kept_of(51)
+    assert kept_ends_read.find_kept_of(52) is None
+    seen = kept_ends_read.find_last()
+    assert seen.doubts == (
+        f"seen by the black box of this host, at {kept_ends_read.format_time(NOW - 100)}",
+    )
+
+
+def test_the_newest_is_the_last(folder: str) -> None:
+    keep(json.loads(json.dumps(report("0::/old"))), 5.0, 1000, 50, folder)
+    keep(report("0::/new"), 6.0, 1, 50, folder)
+    keep(report("0::/older"), 4.0, 2, 50, folder)
+    assert kept_ends_read.find_last().cgroup == "0::/new"
+    assert ring_read.FOLDER.startswith("/var/lib/")

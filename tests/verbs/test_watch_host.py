@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What dies on a host is judged by what was seen of it, and kept where somebody may ask for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from mlhost_limits import watch_host
+from mlhost_limits.watch import host_sampler_read
+from mlhost_limits.watch.ends_read import Ended
+from mlhost_limits.watch.events_read import Heard
+from mlhost_limits.watch.tree_read import Member
+from mlhost_limits.watch.trends import Level
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the kernel tells root alone")
+
+HOLDS = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+held = []
+for line in sys.stdin:
+    while len(held) < int(line):
+        held.append(open("/dev/null"))
+    print("ready", flush=True)
+"""
+
+
+class Listener:
+    """Tells of the ends that a test gives it."""
+
+    def __init__(self) -> None:
+        self.ended: list[Ended] = []
+
+    def read(self) -> Iterator[Ended]:
+        ended, self.ended = self.ended, []
+        yield from ended
+
+
+@pytest.fixture
+def box(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> watch_host._Box:
+    monkeypatch.setattr(host_sampler_read, "Ends", Listener)
+    monkeypatch.setattr(watch_host, "keep", lambda *report: kept(box).append(report[0]))
+    monkeypatch.setattr(watch_host, "_say", lambda line: said(box).append(line))
+    box = watch_host._Box(str(tmp_path / "box.prom"))
+    box.kept, box.said = [], []
+    return box
+
+
+def kept(box: Any) -> list[dict[str, Any]]:
+    return box.kept  # type: ignore[no-any-return]
+
+
+def said(box: Any) -> list[str]:
+    return box.said  # type: ignore[no-any-return]
+
+
+def look(box: watch_host._Box) -> None:
+    box._sampler._look(Heard())
+    box._sampler.looks += 1
+
+
+@contextmanager
+def holding() -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        yield child
+        child.kill()
+
+
+def hold(child: subprocess.Popen[str], number: int) -> None:
+    assert child.stdin
+    assert child.stdout
+    child.stdin.write(f"{number}\n")
+    child.stdin.flush()
+    child.stdout.readline()
+
+
+def end(box: watch_host._Box, pid: int, status: int, seconds: float = 4.0) -> None:
+    """Let a process have ended so long ago that its run is over."""
+    box._sampler._listener.ended.append(Ended(time.monotonic() - seconds, pid, status))
+    look(box)
+
+
+def follow(box: watch_host._Box, child: subprocess.Popen[str], most: int) -> None:
+    """Look while a process takes more and more; on a host of many, until its turn comes."""
+    hold(child, 40)
+    for _turn in range(400):
+        look(box)
+        if any(one.level.pid == child.pid for one in box._sampler.history.near):
+            break
+    for number in range(42, most + 1, 2):
+        hold(child, number)
+        time.sleep(0.01)
+        look(box)
+
+
+def test_who_reached_a_limit_is_told_before_and_kept_after(
+    box: watch_host._Box, tmp_path: Path
+) -> None:
+    with holding() as child:
+        follow(box, child, 96)
+        assert any(f"process {child.pid} (" in line and "full in" in line for line in said(box))
+        end(box, child.pid, 256, 0.0)
+        assert kept(box) == []  # Others of the run may follow.
+        time.sleep(0.1)
+        box._sampler._dying = {
+            key: [one._replace(end=one.end._replace(at=one.end.at - 4)) for one in deaths]
+            for key, deaths in box._sampler._dying.items()
+        }
+        look(box)
+    (report,) = kept(box)
+    assert (report["reason"], report["is_limit"], report["sure"]) == (
+        "nofile",
+        True,
+        "shown by the host",
+    )
+    assert report["end"] | {"at": ""} == {
+        "at": "",
+        "pid": child.pid,
+        "status": 1,
+        "signal": None,
+        "name": report["name"],
+    }
+    assert any("ended; process" in line for line in said(box))
+    box._written = -1000.0
+    look(box)
+    text = (tmp_path / "box.prom").read_text()
+    assert 'mlhost_limits_ended_at_limit{reason="nofile"} 1' in text
+    assert "mlhost_limits_black_box_timestamp_seconds " in text
+
+
+def test_what_fails_and_was_near_no_limit_is_no_report(box: watch_host._Box) -> None:
+    """Shells start programs that fail all day long."""
+    with holding() as child:
+        hold(child, 3)
+        look(box)
+        end(box, child.pid, 256)
+    assert kept(box) == []
+
+
+@pytest.mark.parametrize(("status", "is_kept"), [(9, True), (11, True), (15, False), (2, False)])
+def test_who_was_killed_or_crashed_is_kept_as_no_limit(
+    box: watch_host._Box, status: int, is_kept: bool
+) -> None:
+    with holding() as child:
+        hold(child, 3)
+        look(box)
+        end(box, child.pid, status)
+    assert [one["is_limit"] for one in kept(box)] == [False] * is_kept
+
+
+def test_nobody_fills_the_journal(box: watch_host._Box) -> None:
+    """However many processes a user brings near a limit."""
+    with holding() as child:
+        follow(box, child, 96)
+        lines = len(said(box))
+        for trend in box._sampler.history.near:
+            for _again in range(50):
+                box._warn(trend)
+        assert len(said(box)) <= max(lines, len({*said(box)})) <= watch_host._MOST_TOLD
+
+
+def test_a_process_that_keeps_a_reader_waiting_keeps_nobody_else_from_being_seen(
+    box: watch_host._Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user's own file system answers when it likes, and so does what has it mapped."""
+    asked, go_on = [], Event()
+    count = host_sampler_read.read_mappings
+
+    def stall(member: Member) -> Level | None:
+        asked.append(member.uid)
+        return count(member) if member.uid else go_on.wait() and None
+
+    monkeypatch.setattr(host_sampler_read, "_PATIENCE", 0.1)
+    monkeypatch.setattr(host_sampler_read, "read_mappings", stall)
+    sampler = box._sampler
+    slow, other = Member(os.getpid(), "slow", 0), Member(os.getpid(), "other", 0)
+    other.uid = 1000
+    for _again in range(5):
+        assert sampler._count_mappings(slow) is None
+        assert sampler._count_mappings(other)
+    assert asked.count(0) == 1
+    go_on.set()
+
+
+def test_a_thread_of_the_kernel_is_no_process(box: watch_host._Box) -> None:
+    look(box)
+    members = box._sampler.tree.members
+    assert os.getpid() in members
+    assert 2 not in members or "kthreadd" not in members[2].comm
+
+
+def test_only_root_of_the_host_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(host_sampler_read, "Ends", refuse)
+    with pytest.raises(OSError, match="watch --host: the kernel tells root of the host alone"):
+        watch_host.watch_host("")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(PermissionError, match="only root hears"):
+        watch_host.watch_host("")
