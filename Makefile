@@ -61,9 +61,11 @@ runs: .setup
 why: .setup
 	@$(BIN)/python -m tests.why
 
-# Runs that are watched die at a limit, or of something else; here, as root. Some minutes.
+# Runs that are watched die at a limit, or of something else; here, as root. Then those that only
+# the black box of the host sees, which climb as slowly as real ones. Half an hour.
 blackbox: .setup
 	@$(BIN)/python -m tests.blackbox
+	@$(BIN)/python -m tests.blackbox --host --slower 8
 
 # The library broken in 200 places, one at a time: do the fast tests see it? Half an hour.
 mutants: .setup

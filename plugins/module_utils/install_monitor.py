@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -43,6 +44,7 @@ _FIRST_UNIT, _BOX_UNIT = (os.path.basename(path) for path in (FIRST_BOOT, BLACK_
 _LARGEST = 64 * 2**20
 _WRITES = re.compile(rf"--metrics (/\S+)/{re.escape(METRICS)}(?:\s|$)", re.MULTILINE)
 _NOTHING = SectionPlan()
+_BEGINS = 2.0
 
 
 class Outcome(NamedTuple):
@@ -228,7 +230,16 @@ def _start(plan: SectionPlan, units: Sequence[str]) -> str:
     for unit, sources in ((_UNIT, {TIMER}), (_BOX_UNIT, {PROGRAM, BLACK_BOX})):
         if unit in units and not trouble:
             trouble = systemctl("restart" if written & sources else "start", unit)
-    return trouble
+    return trouble or (_find_dead() if _BOX_UNIT in units else "")
+
+
+def _find_dead() -> str:
+    """Return why the black box does not run, once it had time to find out that it cannot."""
+    time.sleep(_BEGINS)
+    state = _ask("is-active", _BOX_UNIT)
+    return (
+        "" if state == "active" else f"{_BOX_UNIT} is {state}; journalctl -u {_BOX_UNIT} says why"
+    )
 
 
 def _remove(plan: SectionPlan, is_there: bool) -> None:

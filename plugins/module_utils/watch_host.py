@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from .core.quote import clean
+from .core.quote import one_line
 from .host.look import format_time
 from .node.metrics import Metric, format_metrics
 from .watch.host_sampler_read import Death, HostSampler
@@ -22,8 +22,9 @@ from .why.verdict import SHOWN, Verdict
 from .why.where_read import Where, place_process
 from .write.temporary import replace_text
 
-_QUIETLY, _MOST_TOLD = 60.0, 10
-"""Seconds between two lines about one limit of one user, and lines in as many seconds at most."""
+_QUIETLY, _MOST_OF_PLACE, _MOST_TOLD = 60.0, 4, 40
+"""Seconds between two lines about one limit of one process, and how many lines come in as many
+seconds at most, of one place and of all."""
 
 _METRICS_EVERY = 30.0
 _MOST_NEAR = 20
@@ -64,13 +65,23 @@ class _Box:
 
     def _warn(self, trend: Trend) -> None:
         """Tell of a limit that comes near, and not too often of all that users can bring near."""
-        now, level = time.monotonic(), trend.level
-        where = self._find_where(trend)
-        key = (where.name, level.item or level.code)
+        level, where = trend.level, self._find_where(trend)
+        place = f"{where.kind}:{where.name}"
+        if self._may_say(place, f"{level.item or level.code} of {level.who}"):
+            _say(f"{place}: {warn(trend, where.kind)}")
+        else:
+            trend.is_told = False  # Another time, if it is still near.
+
+    def _may_say(self, place: str, what: str) -> bool:
+        """Tell whether there is room for a line: so many of each place, and of all, in a minute."""
+        now = time.monotonic()
         self._told = {one: at for one, at in self._told.items() if now - at < _QUIETLY}
-        if key not in self._told and len(self._told) < _MOST_TOLD:
-            self._told[key] = now
-            _say(f"{where.kind}:{where.name}: {warn(trend, where.kind)}")
+        own = sum(one[0] == place for one in self._told)
+        is_free = (place, what) not in self._told and own < _MOST_OF_PLACE
+        if is_free and len(self._told) < _MOST_TOLD:
+            self._told[place, what] = now
+            return True
+        return False
 
     def _find_where(self, trend: Trend) -> Where:
         """Return where somebody lives who comes near a limit."""
@@ -97,7 +108,9 @@ class _Box:
         if is_limit:
             self._ended[verdict.reason.code] += 1
             where = place_process(member.cgroup, member.uid)
-            _say("; ".join([f"{where.kind}:{where.name}: {member.comm} ended", *verdict.notes]))
+            place = f"{where.kind}:{where.name}"
+            if self._may_say(place, "an end"):
+                _say("; ".join([f"{place}: {member.comm} ended", *verdict.notes]))
         with suppress(OSError):
             keep(watched.as_dict(), began + last.end.at, member.uid, member.pid)
 
@@ -112,9 +125,10 @@ class _Box:
             ends[:-1],
             [one for one in sampler.rises if os.path.dirname(one.path) in last.end.folders],
             sampler.list_own(deaths),
-            sampler.kills_last if sampler.kills_first is not None else None,
+            sampler.count_kills(),
             [line for line in log if line.age <= _RECENT],
             last.looks,
+            is_alone=False,
         )
         return (*judge(seen), seen)
 
@@ -158,4 +172,4 @@ class _Box:
 
 def _say(line: str) -> None:
     with suppress(OSError):
-        os.write(2, f"mlhost-limits: {clean(line)}\n".encode("utf-8", "backslashreplace"))
+        os.write(2, f"mlhost-limits: {one_line(line)}\n".encode("utf-8", "backslashreplace"))

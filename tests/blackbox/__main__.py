@@ -154,7 +154,7 @@ def _let_die(death: Death, number: int, work: Path, watch: str, first: str = ":"
             start_new_session=True,
         )  # fmt: skip
         with suppress(subprocess.TimeoutExpired):
-            child.wait(LIMIT)
+            child.wait(LIMIT * float(os.environ["SLOWER"]))
         end_all(child.pid, environment["NAME"])
 
 

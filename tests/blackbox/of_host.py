@@ -45,7 +45,7 @@ def black_box(program: Path) -> Iterator[None]:
 def own_group(name: str) -> Iterator[str]:
     """Give the shell that begins a run in a group of its own."""
     folder = GROUPS / f"mlhost-box-{name}"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     try:
         yield f"echo $$ > {folder}/cgroup.procs"
     finally:

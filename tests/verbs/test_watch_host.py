@@ -18,8 +18,9 @@ from mlhost_limits import watch_host
 from mlhost_limits.watch import host_sampler_read
 from mlhost_limits.watch.ends_read import Ended
 from mlhost_limits.watch.events_read import Heard
-from mlhost_limits.watch.tree_read import Member
-from mlhost_limits.watch.trends import Level
+from mlhost_limits.watch.host_sampler_read import Death
+from mlhost_limits.watch.tree_read import Member, is_between
+from mlhost_limits.watch.trends import End, Level
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the kernel tells root alone")
 
@@ -114,8 +115,8 @@ def test_who_reached_a_limit_is_told_before_and_kept_after(
         assert kept(box) == []  # Others of the run may follow.
         time.sleep(0.1)
         box._sampler._dying = {
-            key: [one._replace(end=one.end._replace(at=one.end.at - 4)) for one in deaths]
-            for key, deaths in box._sampler._dying.items()
+            uid: [one._replace(end=one.end._replace(at=one.end.at - 4)) for one in deaths]
+            for uid, deaths in box._sampler._dying.items()
         }
         look(box)
     (report,) = kept(box)
@@ -160,14 +161,71 @@ def test_who_was_killed_or_crashed_is_kept_as_no_limit(
 
 
 def test_nobody_fills_the_journal(box: watch_host._Box) -> None:
-    """However many processes a user brings near a limit."""
+    """However many processes a user brings near a limit, or lets die."""
+    assert [box._may_say("session:mallory", f"{one}") for one in range(50)].count(True) == 4
+    assert box._may_say("session:alice", "nofile of process 7 (python3)")
+    assert not box._may_say("session:alice", "nofile of process 7 (python3)")
+    assert sum(box._may_say(f"session:{one}", "an end") for one in range(200)) == 35
+
+
+def death(pid: int, parent: int, group: int, cgroup: str = "0::/a") -> Death:
+    member = Member(pid, "python3", 0)
+    member.parent, member.group, member.cgroup = parent, group, cgroup
+    return Death(End(float(pid), pid, "python3", (), 256), member, 0.0, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("deaths", "runs"),
+    [
+        ([death(3, 2, 2), death(2, 1, 2)], [{2, 3}]),
+        ([death(3, 2, 3), death(2, 1, 2)], [{2, 3}]),
+        ([death(3, 1, 3), death(2, 1, 2)], [{3}, {2}]),
+        ([death(3, 1, 3), death(2, 3, 2, "0::/b")], [{3}, {2}]),
+        ([death(5, 4, 5), death(6, 4, 6), death(4, 1, 4), death(9, 1, 9)], [{4, 5, 6}, {9}]),
+    ],
+)
+def test_a_run_is_a_group_of_processes_or_one_and_its_children(
+    deaths: list[Death], runs: list[set[int]]
+) -> None:
+    """What a user runs beside it in the same session, or another by the same daemon, is another."""
+    assert [{one.member.pid for one in run} for run in host_sampler_read.part(deaths)] == runs
+
+
+def test_a_name_writes_no_second_line(capfd: pytest.CaptureFixture[str]) -> None:
+    watch_host._say("process 7 (\n<0>all is lost\x1b[2J) ended")
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "\x1b" not in line
+
+
+def test_a_number_that_was_given_out_again_is_nobodys_death(
+    box: watch_host._Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with holding() as child:
-        follow(box, child, 96)
-        lines = len(said(box))
-        for trend in box._sampler.history.near:
-            for _again in range(50):
-                box._warn(trend)
-        assert len(said(box)) <= max(lines, len({*said(box)})) <= watch_host._MOST_TOLD
+        hold(child, 3)
+        look(box)
+        monkeypatch.setattr(box._sampler.tree, "_last", child.pid - 1)
+        end(box, child.pid, 9)
+    assert kept(box) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "pids"),
+    [(10, 13, {11, 12, 13}), (10, 10, set()), (30, 2, {0, 1, 2, 31}), (30, 31, {31})],
+)
+def test_which_numbers_were_given_out(first: int, last: int, pids: set[int]) -> None:
+    assert {pid for pid in range(32) if is_between(first, pid, last)} == pids
+
+
+def test_where_no_task_is_left_it_goes_on(
+    box: watch_host._Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_thread: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(host_sampler_read.Thread, "start", refuse)
+    assert box._sampler._count_mappings(Member(os.getpid(), "python3", 0)) is None
+    look(box)
+    assert os.getpid() in box._sampler.tree.members
 
 
 def test_a_process_that_keeps_a_reader_waiting_keeps_nobody_else_from_being_seen(

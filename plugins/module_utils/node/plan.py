@@ -195,11 +195,11 @@ def _write_black_box(wanted: Monitor) -> str:
     """Return the unit that tells of limits before runs reach them, and keeps what they died of."""
     path = f"{wanted.textfiles}/{BOX_METRICS}"
     metrics = f" --metrics {path}" if wanted.textfiles else ""
-    writes = f"ReadWritePaths={wanted.textfiles}\n" if wanted.textfiles else ""
+    writes = f"ReadWritePaths=-{wanted.textfiles}\n" if wanted.textfiles else ""
     return (
         f"{HEADER}\n[Unit]\nDescription=Watch the limits of all that runs on this host\n\n"
         f"[Service]\nExecStart={wanted.python} -IS {PROGRAM} watch --host{metrics}\n"
-        "Restart=on-failure\nRestartSec=30s\n"
+        "Restart=on-failure\nRestartSec=30s\nSyslogLevelPrefix=no\n"
         "# It tells what memory ran out of, so it is not what goes first; nor does it take much.\n"
         "OOMScoreAdjust=-900\nMemoryMax=256M\n"
         "StateDirectory=mlhost-limits/ends\nStateDirectoryMode=0700\n"

@@ -34,8 +34,10 @@ def find_last() -> Evidence:
     """
     try:
         newest = next(_read(), None)
-    except OSError as error:
-        raise OSError("--last: only root may read what the black box of this host keeps") from error
+    except PermissionError as error:
+        raise PermissionError(
+            "--last: only root may read what the black box of this host keeps"
+        ) from error
     if newest is None:
         raise ValueError(
             "--last: no run is known to have died here; the role monitor starts the black box"
@@ -87,7 +89,10 @@ def _lived(seen: Evidence, where: Where, job: str) -> bool:
             is_below(path, f"job_{job}") for path in _list_paths(seen.cgroup)
         )
     home = where.home
-    return bool(home) and any(is_below(path, home) for path in _list_paths(seen.cgroup))
+    is_owner = where.uid in (None, seen.uid)
+    return (
+        is_owner and bool(home) and any(is_below(path, home) for path in _list_paths(seen.cgroup))
+    )
 
 
 def _list_paths(cgroup: str) -> Iterator[str]:

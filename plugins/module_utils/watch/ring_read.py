@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from ..host.door import open_file, read_handle
@@ -32,12 +32,32 @@ def keep(report: Mapping[str, object], at: float, uid: int, pid: int, folder: st
     """
     os.makedirs(folder, 0o700, exist_ok=True)
     path = f"{folder}/{int(at * 1000):017}-{uid}-{pid}.json"
-    replace_text(path, f"{json.dumps(report)}\n", mode=0o600)
-    names = list_names(folder)
-    own = [one for one in names if one.split("-")[1] == str(uid)]
-    for name in {*own[MOST_OF_USER:], *names[MOST:]}:
+    text = json.dumps(report)
+    if len(text) > _LARGEST:  # Paths of cgroups are as long as their users like.
+        text = json.dumps({**report, "events": [], "limits": []})
+    if len(text) > _LARGEST:
+        raise OSError(f"{path}: the report is larger than {_LARGEST} bytes")
+    replace_text(path, f"{text}\n", mode=0o600)
+    for name in list_surplus(list_names(folder)):
         remove_written(f"{folder}/{name}")
     return path
+
+
+def list_surplus(names: Sequence[str]) -> list[str]:
+    """Return which reports go, the oldest of whoever has most.
+
+    :param names: Of all, the newest first.
+    """
+    kept: dict[str, list[str]] = {}
+    for name in names:
+        kept.setdefault(name.split("-")[1], []).append(name)
+    gone = []
+    for own in kept.values():
+        gone += own[MOST_OF_USER:]
+        del own[MOST_OF_USER:]
+    for _more in range(sum(map(len, kept.values())) - MOST):
+        gone.append(max(kept.values(), key=len).pop())
+    return gone
 
 
 def list_names(folder: str = FOLDER) -> list[str]:
@@ -51,7 +71,7 @@ def read_reports(folder: str = FOLDER) -> Iterator[tuple[float, str]]:
     :raises OSError: If only root may read them.
     """
     for name in list_names(folder):
-        with suppress(FileNotFoundError):  # A newer one has taken its place.
+        with suppress(OSError):  # A newer one has taken its place.
             path = f"{folder}/{name}"
             text = read_handle(open_file(path), _LARGEST, path).decode("utf-8", "replace")
             yield int(name[:17]) / 1000, text

@@ -55,10 +55,10 @@ class Sampler:
 
     ``SHARE`` is what all looks take of a core in the long run, ``CREDIT`` how many seconds of one
     they may take beside before that is earned again, and ``RESERVE`` how much of these is kept for
-    a limit that is nearly reached.
+    a limit that is nearly reached. For ``PAUSE`` seconds nobody listens after a counter was heard.
     """
 
-    SHARE, CREDIT, RESERVE = 0.0015, 1.5, 1.25
+    SHARE, CREDIT, RESERVE, PAUSE = 0.0015, 1.5, 1.25, 0.0
 
     def __init__(
         self, root: Member, tell: Callable[[Trend], None], ours: Iterable[int] = ()
@@ -108,7 +108,7 @@ class Sampler:
         heard, begin = Heard(), self._clock()
         while True:
             is_last = self._is_over
-            with suppress(OSError, ValueError, KeyError, IndexError, MemoryError):
+            with suppress(OSError, ValueError, LookupError, MemoryError, RuntimeError):
                 self._look(heard)
             if is_last:
                 return
@@ -133,6 +133,8 @@ class Sampler:
                 is_woken=new.is_woken,
                 counted_at=time.monotonic() if new.has_counted else heard.counted_at,
             )
+            if new.has_counted and self.PAUSE:  # Whose the cgroup is can have it told without end.
+                time.sleep(min(self.PAUSE, max(end - time.monotonic(), 0.0)))
             may_come = self._earned > self.RESERVE and (heard.has_counted or heard.is_pressed)
             if may_come or time.monotonic() >= end:
                 break
@@ -176,13 +178,13 @@ class Sampler:
 
     def _meet(self, now: float) -> None:
         new, gone = self.tree.find()
+        for member in gone:
+            self._note_end(member.pid, None, now)
         for member in new:
             self.root = member if member.pid == self.root.pid else self.root
             self._met[member.pid] = now
             self._known[member.pid] = member
             self._begin_with(member)
-        for member in gone:
-            self._note_end(member.pid, None, now)
         if new or self.looks % _SELDOM == 0:
             self.groups.find({one.cgroup for one in self.tree.members.values()})
             self._events.watch_files(self.groups.watched)

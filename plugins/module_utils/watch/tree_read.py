@@ -47,6 +47,9 @@ _KIB, _MILLI = 1024, 1000
 _EXITING = 0x4
 """PF_EXITING of the kernel's flags of a task."""
 
+_ZOMBIE = "Z"
+"""Has ended, and may never be waited for."""
+
 _KERNEL_THREAD = 0x200000
 """PF_KTHREAD of them."""
 
@@ -55,18 +58,23 @@ EVENTS = {
     "memory.events": ("oom_kill", CGROUP),
     "memory.oom_control": ("oom_kill", CGROUP),
     "pids.events": ("max", PIDS),
+    "pids.events.local": ("max", PIDS),
 }
 """Files of a cgroup that count, which of their counters is meant, and the reason it speaks for."""
 
 
 class Member:
-    """A process of the run, with what seldom changes of it. ``mounts`` is its mount namespace."""
+    """A process of the run, with what seldom changes of it; ``group`` is its process group."""
 
-    __slots__ = ("capable", "cgroup", "comm", "limits", "mounts", "pid", "start", "threads", "uid")
+    __slots__ = (
+        *("capable", "cgroup", "comm", "group", "limits", "parent", "pid", "start", "threads"),
+        "uid",
+    )
 
     def __init__(self, pid: int, comm: str, start: int) -> None:
         self.pid, self.comm, self.start = pid, comm, start
-        self.uid, self.threads, self.capable, self.mounts = 0, 1, 0, 0
+        self.uid, self.threads, self.capable = 0, 1, 0
+        self.parent, self.group = 0, 0
         self.cgroup = ""
         self.limits: Mapping[str, Rlimit] = dict.fromkeys(RLIMITS, Rlimit(UNLIMITED, UNLIMITED))
 
@@ -113,7 +121,7 @@ class Tree:
             return None
         try:
             comm, fields = read_stat(pid)
-            if self._is_of_run(pid, fields):
+            if fields[0] != _ZOMBIE and self._is_of_run(pid, fields):
                 member = Member(pid, comm, int(fields[19]))
                 self.refresh(member)
                 self.members[pid] = member
@@ -138,6 +146,7 @@ class Tree:
         if int(fields[6]) & _EXITING:
             raise ProcessLookupError(member.pid)
         member.limits, member.cgroup, member.comm = limits, cgroup, comm
+        member.parent, member.group = int(fields[1]), int(fields[2])
 
     def read_levels(self, member: Member) -> Iterator[Level]:
         """Yield what one process takes of its own limits.
@@ -145,9 +154,7 @@ class Tree:
         :raises OSError, ValueError: If it has ended.
         """
         folder, limits = f"/proc/{member.pid}", member.limits
-        rows = dict(_ROW.findall(read_kernel_text(f"{folder}/status")))
-        member.uid, member.threads = int(rows["Uid"]), int(rows["Threads"])
-        member.capable = int(rows["CapEff"], 16)
+        rows = read_rows(member)
         if "VmSize" not in rows:
             return  # It has ended, and waits to be seen.
         for code, name, item in _SIZES:
@@ -165,14 +172,65 @@ class Tree:
             yield Level(CPU, used, soft, member.name, member.pid, "cpu")
 
 
+def read_rows(member: Member) -> dict[str, str]:
+    """Return the rows of the status of a process; note whose it is and how many threads it has.
+
+    :raises OSError, KeyError: If it has ended.
+    """
+    rows = dict(_ROW.findall(read_kernel_text(f"/proc/{member.pid}/status")))
+    member.uid, member.threads = int(rows["Uid"]), int(rows["Threads"])
+    member.capable = int(rows["CapEff"], 16)
+    return rows
+
+
+def read_mounts_of(pid: int) -> int:
+    """Return the mount namespace of a process, as the number that lsns(8) shows.
+
+    :raises OSError: If it has ended.
+    """
+    return os.stat(f"/proc/{pid}/ns/mnt").st_ino
+
+
 class Everyone(Tree):
     """All processes of this host; threads of the kernel are none."""
 
     def __init__(self) -> None:
         super().__init__(1)
+        self._last = read_last()
+
+    def find(self) -> tuple[list[Member], list[Member]]:
+        """Look who is new, and who has ended: one whose number was given out again is both."""
+        last = read_last()
+        again = self.list_again(last)
+        self._strangers = frozenset(
+            one for one in self._strangers if not is_between(self._last, one, last)
+        )
+        for pid in again:
+            del self.members[pid]
+        new, gone = super().find()
+        self._last = last
+        return new, [*again.values(), *gone]
+
+    def list_again(self, last: int) -> dict[int, Member]:
+        """Return the members whose number may be somebody else's since the last look.
+
+        :param last: The number that was given out last.
+        """
+        return {pid: one for pid, one in self.members.items() if is_between(self._last, pid, last)}
 
     def _is_of_run(self, _pid: int, fields: Sequence[str]) -> bool:
         return not int(fields[6]) & _KERNEL_THREAD
+
+
+def read_last() -> int:
+    """Return the number that was given to a process last; the next is a higher one, up to the
+    largest, from which it goes on with the lowest (``alloc_pid()``)."""
+    return int(read_kernel_text("/proc/loadavg").split()[4])
+
+
+def is_between(first: int, pid: int, last: int) -> bool:
+    """Tell whether a number was given out after one and not after another."""
+    return first < pid <= last if first <= last else not last < pid <= first
 
 
 def _bound(code: str, used: int, member: Member, item: str) -> Iterator[Level]:
@@ -310,7 +368,7 @@ class Groups:
         self.watched = tuple(
             path
             for path in (f"{one}/{name}" for one in folders for name in EVENTS)
-            if os.path.exists(path)
+            if os.path.exists(path) and not os.path.exists(f"{path}.local")
         )
         for path in self.watched:
             self._first.setdefault(path, _count(path))

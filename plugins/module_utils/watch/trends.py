@@ -118,6 +118,7 @@ class Trend:
 
     __slots__ = (
         "_gap",
+        "_was_full",
         "full_at",
         "full_seen",
         "is_told",
@@ -135,6 +136,7 @@ class Trend:
         self.seen_at = self.peak_at = now
         self.full_at: float | None = now if level.is_full else None
         self.full_seen = now if level.is_full else -_RETURN
+        self._was_full = level.is_full
         self.is_told = False
 
     def follow(self, level: Level, now: float) -> None:
@@ -146,9 +148,11 @@ class Trend:
         if level.used >= self.peak.used:
             self.peak, self.peak_at = level, now
         if level.is_full:
-            if self.full_at is None or now - self.full_seen > _RETURN:
+            is_anew = not self._was_full and now - self.full_seen > _RETURN
+            if self.full_at is None or is_anew:
                 self.full_at = now
             self.full_seen = now
+        self._was_full = level.is_full
         if not self.points or (
             level.used != self.points[-1][1] and now - self.points[-1][0] >= self._gap
         ):

@@ -57,6 +57,7 @@ class Seen(NamedTuple):
     ``end`` is that of the command itself, ``ends`` are the others', ``kills`` how many processes
     the kernel has killed for memory meanwhile (``None`` if unknown), ``log`` its own log as far as
     it may be read, ``looks`` how often anybody looked. In the cgroups of ``shared`` others lived.
+    ``is_alone`` tells that what its processes share with others was looked at for it alone.
     """
 
     began: float
@@ -68,6 +69,7 @@ class Seen(NamedTuple):
     log: Sequence[Line] | None = None
     looks: int = 0
     shared: Collection[str] = ()
+    is_alone: bool = True
 
     @property
     def status(self) -> int:
@@ -205,7 +207,8 @@ def _blame_counter(end: End, seen: Seen) -> Blame | None:
     and a cgroup that others live in counts for them too."""
     for rise in seen.rises:
         folder, _slash, name = rise.path.rpartition("/")
-        if name != "pids.events" and folder in end.folders and abs(rise.at - end.at) <= _SEEN:
+        is_then = folder in end.folders and abs(rise.at - end.at) <= _SEEN
+        if is_then and not name.startswith("pids.events"):
             full = [one for one in _list_of(seen, CGROUP) if one.level.who in end.folders]
             is_full = folder not in seen.shared and any(one.peak.share >= TOLD for one in full)
             note = f"{rise.path}: {rise.by} killed for memory when {_name(end)} was killed"
@@ -235,7 +238,7 @@ def _explain_error(end: End, seen: Seen) -> Blame | None:
     for rise in reversed(seen.rises):
         folder, _slash, name = rise.path.rpartition("/")
         is_near = end.at - _COUNTED <= rise.at <= end.at + _SEEN
-        if name == "pids.events" and folder in end.folders and is_near:
+        if name.startswith("pids.events") and folder in end.folders and is_near:
             note = f"{rise.path}: {rise.by} tasks were refused just before {_name(end)} ended"
             return Blame(PIDS, SHOWN, note, "", folder)
     return _find_level(end, seen, (*_OWN, *_ALL))
@@ -250,10 +253,11 @@ def _find_level(end: End, seen: Seen, codes: Sequence[str]) -> Blame | None:
         since = end.at - trend.full_seen
         if trend.full_at is not None and since <= (_PROMPT if is_still else _SEEN):
             is_prompt = end.at - trend.full_at <= _PROMPT
-            sure = SHOWN if is_prompt else POSSIBLE
+            is_own = seen.is_alone or level.pid == end.pid or find_signal(end.status) == BUS
+            sure = SHOWN if is_prompt and is_own else POSSIBLE
             lived = "" if is_prompt else ", and it lived on for a while"
             blame = Blame(level.code, sure, f"{describe(trend)} before it ended{lived}", level.item)
-            if is_prompt:
+            if sure == SHOWN:
                 return blame
             near.append(blame)
         elif level.share >= TOLD and trend.grew_since is not None and _is_late(trend, end):

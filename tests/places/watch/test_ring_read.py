@@ -71,6 +71,28 @@ def test_there_is_an_end_to_all_of_them(folder: str) -> None:
     assert len(list_names(folder)) == MOST
 
 
+def test_who_has_most_gives_way(folder: str) -> None:
+    """Whoever has subordinate users has as many as they like."""
+    keep(report("0::/a", uid=1), 5.0, 1, 50, folder)
+    for uid in range(100_000, 100_000 + MOST // MOST_OF_USER + 3):
+        for number in range(MOST_OF_USER):
+            keep(report("0::/b", uid=uid), 10.0 + uid + number, uid, 50, folder)
+    names = list_names(folder)
+    assert len(names) == MOST
+    assert names[-1].split("-")[1] == "1"
+
+
+def test_a_report_that_is_too_large_hides_no_other(folder: str) -> None:
+    keep(report("0::/a"), 5.0, 1, 50, folder)
+    long = {"at": "", "file": "/\x01" * 2000, "by": 1}
+    path = keep({**report("0::/a"), "events": [long] * 100}, 6.0, 1, 50, folder)
+    assert os.path.getsize(path) < ring_read._LARGEST
+    with pytest.raises(OSError, match="larger than"):
+        keep(report("0::/" + "\x01" * 100_000), 7.0, 1, 50, folder)
+    Path(folder, f"{8000:017}-1-1.json").write_text(" " * (ring_read._LARGEST + 1))
+    assert kept_ends_read.find_last().cgroup == "0::/a"
+
+
 def test_only_root_can_read_them(folder: str) -> None:
     path = keep(report("0::/a"), 5.0, 1, 50, folder)
     assert (os.stat(folder).st_mode & 0o777, os.stat(path).st_mode & 0o777) == (0o700, 0o600)
@@ -90,10 +112,11 @@ def test_what_somebody_else_put_there_is_no_report(folder: str) -> None:
 @pytest.mark.parametrize(
     ("where", "job", "cgroup", "is_found"),
     [
-        (Where(UNIT, "a.service", 0, home="/system.slice/a.service"), None, "0::/system.slice/a.service", True),
-        (Where(UNIT, "a.service", 0, home="/system.slice/a.service"), None, "0::/system.slice/a.service/b", True),
-        (Where(UNIT, "a.service", 0, home="/system.slice/a.service"), None, "0::/system.slice/a.service2", False),
-        (Where(UNIT, "a.service", 0, home=""), None, "0::/system.slice/a.service", False),
+        (Where(UNIT, "a.service", 1000, home="/system.slice/a.service"), None, "0::/system.slice/a.service", True),
+        (Where(UNIT, "a.service", 1000, home="/system.slice/a.service"), None, "0::/system.slice/a.service/b", True),
+        (Where(UNIT, "a.service", 1000, home="/system.slice/a.service"), None, "0::/system.slice/a.service2", False),
+        (Where(UNIT, "cron.service", 0, home="/system.slice/cron.service"), None, "0::/system.slice/cron.service", False),
+        (Where(UNIT, "a.service", 1000, home=""), None, "0::/system.slice/a.service", False),
         (Where(CONTAINER, "docker", None, home=ID), None, f"1:pids:/docker/{ID}\n0::/", True),
         (Where(CONTAINER, "docker", None, home=ID), None, f"0::/system.slice/docker-{ID}.scope", True),
         (Where(CONTAINER, "docker", None, home=ID), None, f"0::/user.slice/x/docker-{ID}.scope", False),
@@ -123,7 +146,7 @@ def test_another_run_of_the_same_unit_is_another(
     folder: str, ended: float | None, is_found: bool
 ) -> None:
     keep(report("0::/system.slice/a.service"), NOW - 100, 0, 50, folder)
-    where = Where(UNIT, "a.service", 0, home="/system.slice/a.service")
+    where = Where(UNIT, "a.service", 1000, home="/system.slice/a.service")
     assert bool(kept_ends_read.find_kept(where, ended)) == is_found
 
 

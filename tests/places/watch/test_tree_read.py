@@ -18,11 +18,13 @@ from mlhost_limits.watch import tree_read
 from mlhost_limits.watch.events_read import Events
 from mlhost_limits.watch.sampler_read import Sampler
 from mlhost_limits.watch.tree_read import (
+    Everyone,
     Groups,
     Member,
     Tree,
     read_mappings,
     read_shared_memory,
+    read_stat,
     read_users,
 )
 from mlhost_limits.watch.trends import Trend
@@ -255,3 +257,20 @@ def test_limits_of_this_process_are_its_own() -> None:
     tree.find()
     own = tree.members[os.getpid()]
     assert own.limits["nofile"].soft == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def test_what_has_ended_and_is_never_waited_for_is_looked_at_once() -> None:
+    """A container whose first process waits for nobody is full of those."""
+    child = subprocess.Popen([sys.executable, "-c", "pass"])
+    try:
+        while read_stat(child.pid)[1][0] != "Z":
+            time.sleep(0.01)
+        tree = Everyone()
+        new, _gone = tree.find()
+        assert child.pid not in {one.pid for one in new}
+        assert child.pid in tree._strangers
+        assert os.getpid() in tree.members
+    finally:
+        child.wait()
+    tree.find()
+    assert child.pid not in tree._strangers

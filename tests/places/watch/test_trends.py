@@ -118,3 +118,14 @@ def test_a_history_forgets_who_ended_long_ago() -> None:
     history.follow(Level(NOFILE, 700, 1000, "process 2 (y)", 2), 500.0)
     history.forget(650.0, 600.0)
     assert [one.level.pid for one in history.list_near()] == [2]
+
+
+def test_what_has_been_full_for_long_is_not_full_anew_however_seldom_anybody_looks() -> None:
+    full = Level("shm-size", 100, 100, "/dev/shm")
+    trend = Trend(full, 0.0)
+    for at in range(10, 100, 10):
+        trend.follow(full, float(at))
+    assert trend.full_at == 0.0
+    trend.follow(full._replace(used=10), 100.0)
+    trend.follow(full, 110.0)
+    assert trend.full_at == 110.0

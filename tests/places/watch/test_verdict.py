@@ -169,3 +169,18 @@ def test_what_was_never_looked_at_is_unknown() -> None:
     verdict, blame = judge(Seen(0.0, end(EXIT_1)))
     assert verdict.sure == POSSIBLE
     assert "too short to be looked at" in blame.note
+
+
+def test_on_a_host_what_all_share_is_blamed_for_sure_only_where_the_signal_says_so() -> None:
+    """Whoever fills /dev/shm would else be what everybody's programs died of."""
+    trend = Trend(Level("shm-size", 0, 100, "/dev/shm"), 90.0)
+    trend.follow(Level("shm-size", 100, 100, "/dev/shm"), 99.0)
+    for status, is_alone, sure in (
+        (256, True, SHOWN),
+        (256, False, POSSIBLE),
+        (7, False, SHOWN),
+    ):
+        end = End(100.0, 7, "python3", (), status)
+        seen = Seen(0.0, end, trends=[trend], kills=0, looks=9, is_alone=is_alone)
+        verdict, _blame = judge(seen)
+        assert (verdict.reason.code, verdict.sure) == ("shm-size", sure)

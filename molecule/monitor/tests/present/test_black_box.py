@@ -16,16 +16,16 @@ ENDS = "/var/lib/mlhost-limits/ends"
 LOOK = f"systemctl status {BOX}; journalctl -n 30 -u {BOX}; ls -la {ENDS}"
 CLIMB = (
     "import time; held = []\n"
-    "while True: held.append(open('/dev/null')); time.sleep(0.1)"
+    "while True: held.append(open('/dev/null')); time.sleep(0.25)"
 )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def told(root: Host) -> str:
     """Let a service die of its descriptors, and return what is said of it afterwards."""
-    start = f'systemd-run --unit climb -p LimitNOFILE=150 -p User=alice python3 -c "{CLIMB}"'
+    start = f'systemd-run --unit climb -p LimitNOFILE=120 -p User=alice python3 -c "{CLIMB}"'
     root.check_output(start)
-    for _second in range(90):
+    for _second in range(120):
         done = root.run(f"{PROGRAM} why --unit climb.service")
         if "black box" in done.stdout:
             return str(done.stdout)
@@ -37,7 +37,6 @@ def told(root: Host) -> str:
 def test_what_a_service_died_of_is_shown(told: str) -> None:
     assert told.startswith("limit: the process had as many files open as its soft limit allows")
     assert "sure shown by the host" in told
-    assert "LimitNOFILE" in told
     assert "seen by the black box of this host" in told
 
 
@@ -65,7 +64,7 @@ def test_what_is_kept_is_what_watch_writes(root: Host, told: str) -> None:
     report = json.loads(root.check_output(f"cat {ENDS}/{name}"))
     assert report["format"] == "mlhost.limits/watch"
     assert report["reason"] == "nofile"
-    assert report["limits"][0]["most"] >= 148
+    assert report["limits"][0]["most"] >= 118
     assert report["limits"][0]["grew_since"]
 
 
