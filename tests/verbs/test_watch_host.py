@@ -18,8 +18,9 @@ from mlhost_limits import watch_host
 from mlhost_limits.watch import host_sampler_read
 from mlhost_limits.watch.ends_read import Ended
 from mlhost_limits.watch.events_read import Heard
+from mlhost_limits.watch.everyone_read import is_between
 from mlhost_limits.watch.host_sampler_read import Death
-from mlhost_limits.watch.tree_read import Member, is_between
+from mlhost_limits.watch.tree_read import Member
 from mlhost_limits.watch.trends import End, Level
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the kernel tells root alone")

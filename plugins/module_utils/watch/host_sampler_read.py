@@ -14,17 +14,15 @@ from ..shared_memory.model import SHM
 from ..why.reasons import MAPPINGS
 from .ends_read import Ends
 from .events_read import Heard
+from .everyone_read import Everyone, read_last, sum_users
 from .sampler_read import Sampler
 from .tree_read import (
-    Everyone,
     Member,
     count_kills,
-    read_last,
     read_mappings,
     read_mounts_of,
     read_rows,
     read_shared_memory,
-    sum_users,
 )
 from .trends import End, Level, Trend
 

@@ -50,8 +50,6 @@ _EXITING = 0x4
 _ZOMBIE = "Z"
 """Has ended, and may never be waited for."""
 
-_KERNEL_THREAD = 0x200000
-"""PF_KTHREAD of them."""
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 EVENTS = {
@@ -191,48 +189,6 @@ def read_mounts_of(pid: int) -> int:
     return os.stat(f"/proc/{pid}/ns/mnt").st_ino
 
 
-class Everyone(Tree):
-    """All processes of this host; threads of the kernel are none."""
-
-    def __init__(self) -> None:
-        super().__init__(1)
-        self._last = read_last()
-
-    def find(self) -> tuple[list[Member], list[Member]]:
-        """Look who is new, and who has ended: one whose number was given out again is both."""
-        last = read_last()
-        again = self.list_again(last)
-        self._strangers = frozenset(
-            one for one in self._strangers if not is_between(self._last, one, last)
-        )
-        for pid in again:
-            del self.members[pid]
-        new, gone = super().find()
-        self._last = last
-        return new, [*again.values(), *gone]
-
-    def list_again(self, last: int) -> dict[int, Member]:
-        """Return the members whose number may be somebody else's since the last look.
-
-        :param last: The number that was given out last.
-        """
-        return {pid: one for pid, one in self.members.items() if is_between(self._last, pid, last)}
-
-    def _is_of_run(self, _pid: int, fields: Sequence[str]) -> bool:
-        return not int(fields[6]) & _KERNEL_THREAD
-
-
-def read_last() -> int:
-    """Return the number that was given to a process last; the next is a higher one, up to the
-    largest, from which it goes on with the lowest (``alloc_pid()``)."""
-    return int(read_kernel_text("/proc/loadavg").split()[4])
-
-
-def is_between(first: int, pid: int, last: int) -> bool:
-    """Tell whether a number was given out after one and not after another."""
-    return first < pid <= last if first <= last else not last < pid <= first
-
-
 def _bound(code: str, used: int, member: Member, item: str) -> Iterator[Level]:
     soft = member.limits[item].soft
     if soft != UNLIMITED:
@@ -251,7 +207,7 @@ def read_mappings(member: Member) -> Level | None:
 
 def read_users(members: Iterable[Member]) -> Iterator[Level]:
     """Yield how many tasks each user of the run has on this host, where nproc binds."""
-    bound = _find_bounds(members)
+    bound = find_bounds(members)
     if not bound:
         return
     counts = dict.fromkeys(bound, 0)
@@ -263,26 +219,15 @@ def read_users(members: Iterable[Member]) -> Iterator[Level]:
         except (OSError, KeyError):
             continue  # It has ended.
     for uid, used in counts.items():
-        yield _level_user(uid, used, bound[uid])
+        yield level_user(uid, used, bound[uid])
 
 
-def sum_users(members: Iterable[Member]) -> Iterator[Level]:
-    """Yield the same of all processes of this host, by what was seen of each when its turn was."""
-    members = list(members)
-    bound = _find_bounds(members)
-    counts = dict.fromkeys(bound, 0)
-    for one in members:
-        if one.uid in counts:
-            counts[one.uid] += one.threads
-    for uid, used in counts.items():
-        yield _level_user(uid, used, bound[uid])
-
-
-def _level_user(uid: int, used: int, most: int) -> Level:
+def level_user(uid: int, used: int, most: int) -> Level:
+    """Return how many tasks a user has, of how many."""
     return Level(NPROC, used, most, f"user {uid}", 0, "nproc")
 
 
-def _find_bounds(members: Iterable[Member]) -> dict[int, int]:
+def find_bounds(members: Iterable[Member]) -> dict[int, int]:
     """Return the least nproc of each user of the run whom one binds."""
     bounds: dict[int, int] = {}
     for one in members:

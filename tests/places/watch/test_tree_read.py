@@ -16,9 +16,9 @@ import pytest
 from mlhost_limits.core.values import UNLIMITED, Rlimit
 from mlhost_limits.watch import tree_read
 from mlhost_limits.watch.events_read import Events
+from mlhost_limits.watch.everyone_read import Everyone
 from mlhost_limits.watch.sampler_read import Sampler
 from mlhost_limits.watch.tree_read import (
-    Everyone,
     Groups,
     Member,
     Tree,
