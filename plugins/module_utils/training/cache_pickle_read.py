@@ -69,13 +69,20 @@ class _Operations(dict):  # type: ignore[type-arg]
         raise pickle.UnpicklingError(f"{_NO_PICKLE} {key:#04x}")
 
 
+def _load_bytes(reader: pickle._Unpickler) -> None:
+    """Read bytes that may be changed. Python's own reader makes room for as many as a number says,
+    before it looks whether they are there."""
+    (size,) = struct.unpack("<Q", reader.read(8))  # type: ignore[attr-defined]
+    reader.append(bytearray(reader.read(size)))  # type: ignore[attr-defined]
+
+
 class _Reader(pickle._Unpickler):
     """Reads one pickle; ``widths`` are the bytes of a number in each storage, by its key.
 
     The reader that is written in Python takes no memory that a damaged number asks for.
     """
 
-    dispatch = _Operations(pickle._Unpickler.dispatch)
+    dispatch = _Operations({**pickle._Unpickler.dispatch, pickle.BYTEARRAY8[0]: _load_bytes})
 
     def __init__(self, file: _File, widths: dict[str, int]) -> None:
         super().__init__(file)

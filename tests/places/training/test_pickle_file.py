@@ -100,6 +100,14 @@ def test_of_a_large_pickle_a_missing_end_is_not_known(monkeypatch: pytest.Monkey
     assert look(pickle.dumps(1)).status == "sound"
 
 
+def test_a_number_that_says_too_much_takes_no_memory() -> None:
+    for size in (2**20, 2**32, 2**43, 2**62, 2**64 - 1):
+        assert look(b"\x96" + size.to_bytes(8, "little")).status in ("corrupt", "unknown")
+    sound = pickle.dumps(bytearray(b"x" * 100_000), 5)
+    assert look(sound).status == "sound"
+    assert look(sound[:-9]).status == "corrupt"
+
+
 @given(st.binary(max_size=300), st.integers(0, 900))
 def test_nothing_that_is_in_a_file_ends_the_look(junk: bytes, at: int) -> None:
     for content in (LEGACY, pickle.dumps(OBJECTS["mapping"], 4)):
