@@ -207,6 +207,9 @@ DOCUMENTS: Mapping[str, Document] = {
     ),
     "docs/watch.md": Document(
         ways={
+            "mlhost-limits why --last": Way(
+                status=2, prints=("no run is known to have died here",)
+            ),
             "mlhost-limits watch -- COMMAND ...": Way(instead="mlhost-limits watch -- true"),
             "mlhost-limits watch --report run.json -- COMMAND ...": Way(
                 instead="mlhost-limits watch --report run.json -- true && cat run.json",

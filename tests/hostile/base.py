@@ -57,10 +57,10 @@ POLICIES: Mapping[str, Mapping[str, Any]] = {
 INSTALL = """
 import json, sys
 sys.path.insert(0, "/opt")
-from mlhost_limits.verbs import run_monitor
-given = {"profile": "training", "policy": json.load(open("/root/hostile/node.json")),
-         "state": "present", "interval": "1h", "textfile_directory": "", "canary": "never",
-         "first_boot": False, "drain_on_error": False}
+from mlhost_limits.verbs import MONITOR_ARGUMENTS, run_monitor
+given = {name: one.get("default") for name, one in MONITOR_ARGUMENTS.items()}
+given.update(policy=json.load(open("/root/hostile/node.json")), interval="1h")
+given.update(textfile_directory="")
 print(run_monitor(given, False))
 """
 PREPARE = f"""

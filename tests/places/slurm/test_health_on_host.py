@@ -19,10 +19,9 @@ HEALTH = "/usr/local/lib/mlhost-limits/node-health"
 INSTALL = f"""
 import sys
 sys.path.insert(0, "/opt")
-from mlhost_limits.verbs import run_monitor
-given = {{"profile": "none", "policy": {POLICY!r}, "state": "present", "interval": "1h",
-         "textfile_directory": "", "canary": "never", "first_boot": False,
-         "drain_on_error": False}}
+from mlhost_limits.verbs import MONITOR_ARGUMENTS, run_monitor
+given = {{name: one.get("default") for name, one in MONITOR_ARGUMENTS.items()}}
+given.update(profile="none", policy={POLICY!r}, interval="1h", textfile_directory="")
 print(run_monitor(given, False))
 """
 REASON = "mlhost-limits: kernel: vm.max_map_count 60000, required 65530"
