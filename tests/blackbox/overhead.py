@@ -8,6 +8,8 @@ import re
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.bench.crowd import CROWD
@@ -17,18 +19,10 @@ PROCESSES = 300
 
 def measure_overhead(program: Path, seconds: float) -> dict[str, float]:
     """Return the figures of a run of that many processes, and of one beside as many."""
-    with tempfile.TemporaryDirectory() as folder:
-        crowd = f"{folder}/python3"
-        subprocess.run(["gcc", "-O2", "-static", "-o", crowd, str(CROWD)], check=True)
+    with _crowd() as crowd:
         of_run = _measure([str(program), "watch", "--", crowd, str(PROCESSES)], seconds)
-        with subprocess.Popen(
-            [crowd, str(PROCESSES)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        ) as beside:
-            assert beside.stdin
-            assert beside.stdout
-            beside.stdout.readline()
+        with _beside(crowd):
             alone = _measure([str(program), "watch", "--", "sleep", str(seconds + 30)], seconds)
-            beside.stdin.close()
     return {
         "seconds": seconds,
         "processes": PROCESSES,
@@ -41,23 +35,36 @@ def measure_overhead(program: Path, seconds: float) -> dict[str, float]:
 
 def measure_host(program: Path, seconds: float) -> dict[str, float]:
     """Return the figures of the black box of a host beside that many processes."""
-    with tempfile.TemporaryDirectory() as folder:
-        crowd = f"{folder}/python3"
-        subprocess.run(["gcc", "-O2", "-static", "-o", crowd, str(CROWD)], check=True)
-        with subprocess.Popen(
-            [crowd, str(PROCESSES)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        ) as beside:
-            assert beside.stdin
-            assert beside.stdout
-            beside.stdout.readline()
-            share, peak = _measure([str(program), "watch", "--host"], seconds, _SETTLED)
-            beside.stdin.close()
+    with _crowd() as crowd, _beside(crowd):
+        share, peak = _measure([str(program), "watch", "--host"], seconds, _SETTLED)
     return {
         "seconds": seconds,
         "processes": PROCESSES,
         "percent_of_core": share,
         "peak_mb": peak,
     }
+
+
+@contextmanager
+def _crowd() -> Iterator[str]:
+    """Give the program whose processes do nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        crowd = f"{folder}/python3"
+        subprocess.run(["gcc", "-O2", "-static", "-o", crowd, str(CROWD)], check=True)
+        yield crowd
+
+
+@contextmanager
+def _beside(crowd: str) -> Iterator[None]:
+    """Have that many processes there."""
+    with subprocess.Popen(
+        [crowd, str(PROCESSES)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as beside:
+        assert beside.stdin
+        assert beside.stdout
+        beside.stdout.readline()
+        yield
+        beside.stdin.close()
 
 
 _SETTLED = 30.0

@@ -129,18 +129,7 @@ def _write_timer(wanted: Monitor) -> str:
     )
 
 
-_CONFINED = """\
-# /proc/sys is not made read-only: to the check that would look like a container.
-# It reads all of the host and writes its own directory of /run and the one of the metrics.
-ProtectSystem=strict
-ProtectHome=read-only
-PrivateTmp=yes
-PrivateDevices=yes
-ProtectClock=yes
-ProtectHostname=yes
-ProtectKernelLogs=yes
-ProtectKernelModules=yes
-# Control groups stay writable: what runs as a user has one of its own below that user's slice.
+_SHUT = """\
 RestrictAddressFamilies=AF_UNIX AF_NETLINK
 IPAddressDeny=any
 RestrictNamespaces=yes
@@ -152,7 +141,20 @@ SystemCallArchitectures=native
 SystemCallFilter=@system-service
 KeyringMode=private
 UMask=0077
-PrivateMounts=yes
+"""
+_CONFINED = f"""\
+# /proc/sys is not made read-only: to the check that would look like a container.
+# It reads all of the host and writes its own directory of /run and the one of the metrics.
+ProtectSystem=strict
+ProtectHome=read-only
+PrivateTmp=yes
+PrivateDevices=yes
+ProtectClock=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+# Control groups stay writable: what runs as a user has one of its own below that user's slice.
+{_SHUT}PrivateMounts=yes
 # Sessions are opened as their users and with limits above ours; files of all users are read.
 CapabilityBoundingSet=CAP_SYS_RESOURCE CAP_SETUID CAP_SETGID CAP_SYS_PTRACE CAP_DAC_OVERRIDE
 CapabilityBoundingSet=CAP_DAC_READ_SEARCH CAP_KILL CAP_AUDIT_WRITE
@@ -207,7 +209,7 @@ def _write_black_box(wanted: Monitor) -> str:
     )
 
 
-_WATCHING = """\
+_WATCHING = f"""\
 # It reads /proc, control groups and the kernel's log, and writes its own directory and the one of
 # the metrics. The kernel tells of ends by netlink, in the host's own network namespace alone.
 ProtectSystem=strict
@@ -218,17 +220,6 @@ DeviceAllow=/dev/kmsg r
 ProtectClock=yes
 ProtectHostname=yes
 ProtectKernelModules=yes
-RestrictAddressFamilies=AF_UNIX AF_NETLINK
-IPAddressDeny=any
-RestrictNamespaces=yes
-RestrictRealtime=yes
-RestrictSUIDSGID=yes
-LockPersonality=yes
-NoNewPrivileges=yes
-SystemCallArchitectures=native
-SystemCallFilter=@system-service
-KeyringMode=private
-UMask=0077
-CapabilityBoundingSet=CAP_SYS_PTRACE CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_NET_ADMIN CAP_SYSLOG
-CapabilityBoundingSet=CAP_SYS_RESOURCE
+{_SHUT}CapabilityBoundingSet=CAP_SYS_PTRACE CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH
+CapabilityBoundingSet=CAP_NET_ADMIN CAP_SYSLOG CAP_SYS_RESOURCE
 """
