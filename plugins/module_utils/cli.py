@@ -270,11 +270,12 @@ def _heal(arguments: argparse.Namespace) -> int:
 
 
 def _watch_run(arguments: argparse.Namespace) -> int:
-    from .watch_host import watch_host  # Nobody else needs them.
-    from .watch_run import watch_run
-
     if arguments.host:
+        from .watch_host import watch_host  # Nobody else needs it.
+
         return watch_host(arguments.metrics or "")
+    from .watch_run import watch_run  # As above.
+
     return watch_run(arguments, arguments.words)
 
 

@@ -105,9 +105,7 @@ class KeptAction(ActionBase):
             "arguments": {name: checked.validated_parameters.get(name) for name in spec},
         }
         detached = words["detached"] = bool(self._task.async_val)
-        asks = (
-            keeps and not detached
-        )  # Of what runs by itself nobody hears that it lacks something.
+        asks = keeps and not detached  # What runs by itself is asked nothing a second time.
         done = self._send(words, task_vars) if asks else {"absent": True}
         if done.get("absent"):
             words["digest"], words["archive"] = read_packed(folder)

@@ -56,7 +56,8 @@ def is_between(first: int, pid: int, last: int) -> bool:
 
 
 def sum_users(members: Iterable[Member]) -> Iterator[Level]:
-    """Yield the same of all processes of this host, by what was seen of each when its turn was."""
+    """Yield how many tasks each user has, where nproc binds: by what was seen of each process when
+    its turn was."""
     members = list(members)
     bound = find_bounds(members)
     counts = dict.fromkeys(bound, 0)

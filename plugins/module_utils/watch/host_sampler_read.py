@@ -36,7 +36,6 @@ _SELDOM = 64
 _NEW, _MAY_BE = 3.0, 6.0
 """Seconds for which what comes near a limit is new, and after which it may be full."""
 
-_MOST_WATCHED = 1024
 _MOST_WAITING = 64
 """Of one user: who dies by the thousand crowds out nobody else."""
 
