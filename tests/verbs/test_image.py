@@ -556,3 +556,19 @@ def test_a_line_behind_a_link_out_of_roots_folders_is_overruled(tmp_path: Path) 
     said = " ".join(word for command in cause.remedy.commands for word in command)
     assert "99-zz-site.conf" in said
     assert "low.conf" not in said
+
+
+def test_of_many_users_whose_lines_give_less_some_are_judged_and_the_others_counted(
+    tmp_path: Path,
+) -> None:
+    policy = {"sessions": [{"users": ["*"], "limits": {"nofile": 65536}}]}
+    lines = "".join(f"user{number} - nofile {number + 1}\n" for number in range(300))
+    found = check(tmp_path, policy, {LIMITS_CONF: f"{GOOD}{lines}"}).findings
+    judged = {one.requirement.place for one in found}
+    assert len(judged) == 12
+    assert "session:user9@sshd" in judged
+    (told,) = [one for one in found if one.requirement.place == "session:*"]
+    assert told.status == "unknown"
+    assert told.observation.reason == (
+        "lines of limits files state less for 290 more kinds of users, so the first boot decides"
+    )

@@ -27,7 +27,7 @@ from .host_read import SessionsRead
 from .measure import SessionResult, measure_sessions, pick_users
 from .pam_limits import resolve_limits
 from .rules import covers_everyone, find_limits, named_groups, named_users
-from .samples_read import choose_different
+from .samples_read import MOST_OTHERS, choose_different
 from .shell_clock_measure import ShellClock
 from .shell_limits_measure import ShellResult, measure_shells
 from .sshd_config import list_key_files
@@ -105,7 +105,6 @@ def _judge_silence(place: str, reason: str, owner: str, is_named: bool) -> Findi
 _GOOD = Outlook(PASS, "", PASS)
 _TURNED_AWAY = "account refused: (?!.*cannot retrieve)"  # Nor is its server away.
 _MOST_SAMPLES = 5
-_MOST_OTHERS = 10
 
 
 def check_sessions(
@@ -192,12 +191,7 @@ def _find_others(
         found = choose_different(rules, users, look.at(SessionsRead))
     except (OSError, ValueError) as exc:
         return (), [f"whether limits files treat other users apart is unknown: {exc}"]
-    reasons, left = [], len(found.short) - _MOST_OTHERS
-    if left > 0:
-        reasons.append(f"lines of limits files state less for {left} more kinds of users")
-    if found.left_out:
-        reasons.append(f"{found.left_out} more users that limits files name were not looked up")
-    return (*found.short, *found.enough)[:_MOST_OTHERS], reasons
+    return (*found.short, *found.enough)[:MOST_OTHERS], found.list_untold()
 
 
 def _look_further(

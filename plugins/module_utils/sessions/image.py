@@ -73,7 +73,10 @@ def foresee_sessions(rules: Sequence[SessionRule], options: CheckOptions, tree: 
             yield Requirement(place, "all", "value"), Forecast(UNKNOWN, reason=reason)
         for service in options.services if limits else ():
             yield from _look_at_session(user, service, limits, tree)
-    for user in choose_others(rules, names, read) if options.users is None else ():
+    others, untold = choose_others(rules, names, read) if options.users is None else ([], [])
+    for reason in untold:
+        yield Requirement("session:*", "all", "value"), Forecast(UNKNOWN, reason=reason)
+    for user in others:
         for service in options.services:
             yield from _look_at_session(user, service, find_limits(rules, user), tree)
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _MOST_NAMES = 1000  # A server of names may take a millisecond for each.
 FEW = 5
 MOST_IN_RANGE = 200
+MOST_OTHERS = 10
+"""Users beside those who stand for everyone who are looked at."""
 
 
 def choose_different(
@@ -86,6 +88,15 @@ class Different(NamedTuple):
     short: tuple[str, ...] = ()
     enough: tuple[str, ...] = ()
     left_out: int = 0
+
+    def list_untold(self) -> list[str]:
+        """Return of whom nothing is found out, where no more than ``MOST_OTHERS`` are looked at."""
+        reasons, left = [], len(self.short) - MOST_OTHERS
+        if left > 0:
+            reasons.append(f"lines of limits files state less for {left} more kinds of users")
+        if self.left_out:
+            reasons.append(f"{self.left_out} more users that limits files name were not looked up")
+        return reasons
 
 
 class People(NamedTuple):

@@ -11,7 +11,7 @@ from ..core.values import Declaration, User
 from .measure import opens_session
 from .pam_limits import rank_domain
 from .rules import find_limits
-from .samples_read import FEW, MOST_IN_RANGE, People, compare_users
+from .samples_read import FEW, MOST_IN_RANGE, MOST_OTHERS, People, compare_users
 from .shell_limits import ShellLine, is_known_shell, list_startup_files
 from .tree_read import SessionsTree, read_startup_lines
 from .user_records_read import list_limited_users
@@ -41,8 +41,9 @@ _STAND_INS: Mapping[str, Callable[[str], User]] = {
 
 def choose_others(
     rules: Sequence[SessionRule], chosen: Sequence[str], read: SessionsTree
-) -> list[User]:
-    """Return whom the rules mean without a name, and to whom the tree may give less than to others.
+) -> tuple[list[User], list[str]]:
+    """Return whom the rules mean without a name, and to whom the tree may give less than to others;
+    and of whom nothing is found out.
 
     A name or a group that only a limits file knows counts too: it may come with the first boot.
     """
@@ -51,9 +52,11 @@ def choose_others(
     told = People(people.find, people.of_group, people.of_range)
     different = compare_users(rules, known, told, read)
     recorded = islice(list_limited_users(read.root), FEW)
-    names = dict.fromkeys([*different.short, *people.list_odd_shells(), *recorded])
+    short = different.short[:MOST_OTHERS]
+    names = dict.fromkeys([*short, *people.list_odd_shells(), *recorded])
     users = filter(None, map(people.find, names))
-    return [one for one in users if one.name not in chosen and find_limits(rules, one)]
+    others = [one for one in users if one.name not in chosen and find_limits(rules, one)]
+    return others, different.list_untold()
 
 
 def find_shell_line(user: User, read: SessionsTree) -> Declaration | None:
