@@ -270,11 +270,7 @@ def _heal(arguments: argparse.Namespace) -> int:
 
 
 def _watch_run(arguments: argparse.Namespace) -> int:
-    if arguments.host:
-        from .watch_host import watch_host  # Nobody else needs it.
-
-        return watch_host(arguments.metrics or "")
-    from .watch_run import watch_run  # As above.
+    from .watch_run import watch_run  # Nobody else needs it.
 
     return watch_run(arguments, arguments.words)
 

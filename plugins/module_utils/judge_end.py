@@ -72,6 +72,7 @@ def judge_end(arguments: argparse.Namespace) -> Answer:
     :raises ValueError: If nothing was given, or its words name no failure.
     """
     if arguments.last:
+        _require_alone(arguments)
         return tell_watched([find_last()], None, None)
     try:
         where = _find_where(arguments)
@@ -135,6 +136,18 @@ def blame(
     way = "" if is_seen or verdict.reason.way else name_way(verdict.reason.item, home.kind)
     fault = format_remedy(Remedy(way)) if way else []
     return Answer(verdict, place, fault, findings, unseen, list(_tell_enough(found)))
+
+
+def _require_alone(arguments: argparse.Namespace) -> None:
+    """Refuse what --last would leave unread.
+
+    :raises ValueError: If anything is given beside it.
+    """
+    names = ("pid", "unit", "job", "container", "user")
+    others = [f"--{name}" for name in names if getattr(arguments, name) is not None]
+    others += ["FILE"] if arguments.words else []
+    if others:
+        raise ValueError(f"--last is the last run of all: give it, or {', '.join(others)}")
 
 
 def _require_failed(where: Where | None, words: Sequence[str]) -> None:

@@ -37,8 +37,15 @@ _QUIETLY = 5.0
 def watch_run(arguments: argparse.Namespace, command: Sequence[str] | None) -> int:
     """Run a command to its end; return its exit status, or die of the signal that it died of.
 
+    With ``--host`` there is none, and all that runs is watched.
+
     :raises OSError, ValueError: If there is no command, or the report cannot be written there.
     """
+    _require_one_way(arguments, command)
+    if arguments.host:
+        from .watch_host import watch_host  # Nobody else needs it.
+
+        return watch_host(arguments.metrics or "")
     if not command:
         raise ValueError("no command follows --; see mlhost-limits watch --help")
     path = os.path.abspath(arguments.report) if arguments.report else ""
@@ -52,6 +59,19 @@ def watch_run(arguments: argparse.Namespace, command: Sequence[str] | None) -> i
     watch = _Watch(run, os.path.basename(command[0]))
     status = run.wait()
     return end_as(status, lambda: watch.conclude(status, path))
+
+
+def _require_one_way(arguments: argparse.Namespace, command: Sequence[str] | None) -> None:
+    """Refuse what would be left unread.
+
+    :raises ValueError: If something is given that the other way to watch takes.
+    """
+    given = {"COMMAND": command, "--report": arguments.report}
+    others = [name for name, value in given.items() if value]
+    if arguments.host and others:
+        raise ValueError(f"--host watches all that runs: it takes no {' and no '.join(others)}")
+    if arguments.metrics and not arguments.host:
+        raise ValueError("--metrics is for --host; of a command, --report FILE tells")
 
 
 def _say(line: str) -> None:

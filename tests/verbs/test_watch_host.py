@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from mlhost_limits import watch_host
+from mlhost_limits.cli import main
 from mlhost_limits.watch import host_sampler_read
 from mlhost_limits.watch.ends_read import Ended
 from mlhost_limits.watch.events_read import Heard
@@ -269,3 +270,20 @@ def test_only_root_of_the_host_can(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(PermissionError, match="only root hears"):
         watch_host.watch_host("")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["watch", "--host", "--", "true"], "--host watches all that runs: it takes no COMMAND"),
+        (["watch", "--host", "--report", "x"], "it takes no --report"),
+        (["watch", "--metrics", "x", "--", "true"], "--metrics is for --host"),
+        (["why", "--last", "--unit", "a"], "--last is the last run of all: give it, or --unit"),
+        (["why", "--last", "--pid", "0", "some.log"], "give it, or --pid, FILE"),
+    ],
+)
+def test_what_excludes_one_another_is_refused(
+    capsys: pytest.CaptureFixture[str], words: list[str], told: str
+) -> None:
+    assert main(words) == 2
+    assert told in " ".join(capsys.readouterr().err.split())
