@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import select
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from .host.look import format_time
 from .node.metrics import Metric, format_metrics
 from .watch.host_sampler_read import Death, HostSampler
 from .watch.report import Watched, warn
-from .watch.ring_read import keep
+from .watch.ring_read import FOLDER, keep, make_folder
 from .watch.trends import HORIZON, TOLD, Trend
 from .watch.verdict import Blame, Seen, find_signal, judge
 from .why.host_read import read_log
@@ -51,14 +52,13 @@ class _Box:
     """What is told of a host while it is watched."""
 
     def __init__(self, metrics: str) -> None:
-        self._metrics, self._written = metrics, 0.0
+        self._metrics, self._written = os.path.abspath(metrics) if metrics else "", 0.0
         self._told: dict[tuple[str, str], float] = {}
         self._ended: Counter[str] = Counter()
-        try:
-            self._sampler = HostSampler(self._warn, self._conclude, self._write_metrics)
-        except OSError as error:
-            told = "watch --host: the kernel tells root of the host alone how processes end"
-            raise OSError(f"{told}: {error.strerror or error}") from None
+        self._sampler = HostSampler(self._warn, self._conclude, self._write_metrics)
+        make_folder(FOLDER)
+        if self._metrics:
+            replace_text(self._metrics, format_metrics(self._describe()))
 
     def run(self) -> None:
         self._sampler.run()
@@ -111,8 +111,11 @@ class _Box:
             place = f"{where.kind}:{where.name}"
             if self._may_say(place, "an end"):
                 _say("; ".join([f"{place}: {member.comm} ended", *verdict.notes]))
-        with suppress(OSError):
+        try:
             keep(watched.as_dict(), began + last.end.at, member.uid, member.pid)
+        except OSError as error:
+            if self._may_say(FOLDER, "a report"):
+                _say(str(error))
 
     def _judge(self, deaths: Sequence[Death]) -> tuple[Verdict, Blame, Seen]:
         sampler, last = self._sampler, deaths[-1]
@@ -171,5 +174,9 @@ class _Box:
 
 
 def _say(line: str) -> None:
+    poll = select.poll()
+    poll.register(2, select.POLLOUT)
     with suppress(OSError):
+        if not poll.poll(0):
+            return  # Who reads it has stopped: what is watched goes on.
         os.write(2, f"mlhost-limits: {one_line(line)}\n".encode("utf-8", "backslashreplace"))

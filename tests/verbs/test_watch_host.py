@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from mlhost_limits import watch_host
 from mlhost_limits.cli import main
-from mlhost_limits.watch import host_sampler_read
+from mlhost_limits.watch import ends_read, host_sampler_read
 from mlhost_limits.watch.ends_read import Ended
 from mlhost_limits.watch.events_read import Heard
 from mlhost_limits.watch.everyone_read import is_between
@@ -53,6 +53,7 @@ def box(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> watch_host._Box:
     monkeypatch.setattr(host_sampler_read, "Ends", Listener)
     monkeypatch.setattr(watch_host, "keep", lambda *report: kept(box).append(report[0]))
     monkeypatch.setattr(watch_host, "_say", lambda line: said(box).append(line))
+    monkeypatch.setattr(watch_host, "make_folder", lambda _folder: None)
     box = watch_host._Box(str(tmp_path / "box.prom"))
     box.kept, box.said = [], []
     return box
@@ -261,15 +262,49 @@ def test_a_thread_of_the_kernel_is_no_process(box: watch_host._Box) -> None:
 
 
 def test_only_root_of_the_host_can(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse() -> None:
+    def refuse(_socket: object, _mask: int) -> None:
         raise OSError(1, "Operation not permitted")
 
-    monkeypatch.setattr(host_sampler_read, "Ends", refuse)
+    monkeypatch.setattr(ends_read, "_listen", refuse)
     with pytest.raises(OSError, match="watch --host: the kernel tells root of the host alone"):
         watch_host.watch_host("")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(PermissionError, match="only root hears"):
         watch_host.watch_host("")
+
+
+def test_who_stops_reading_stops_nothing() -> None:
+    """A pipe that is full."""
+    program = (
+        "import os, sys\n"
+        f"sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
+        "from tests.conftest import load_library\nload_library()\n"
+        "from mlhost_limits.watch_host import _say\n"
+        "reads, writes = os.pipe()\n"
+        "os.dup2(writes, 2)\n"
+        "os.set_blocking(writes, False)\n"
+        "try:\n    while True: os.write(writes, b'x' * 4096)\n"
+        "except BlockingIOError: os.set_blocking(2, True)\n"
+        "_say('a line')\nprint('goes on')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, timeout=20
+    )
+    assert done.stdout == "goes on\n"
+
+
+def test_a_report_that_cannot_be_kept_is_said(
+    box: watch_host._Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_report: object) -> None:
+        raise OSError("/var/lib/mlhost-limits/ends: No space left on device")
+
+    monkeypatch.setattr(watch_host, "keep", refuse)
+    with holding() as child:
+        hold(child, 3)
+        look(box)
+        end(box, child.pid, 9)
+    assert [line for line in said(box) if "No space left" in line]
 
 
 @pytest.mark.parametrize(

@@ -60,9 +60,10 @@ class Ends:
                 own = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _CONNECTOR)
                 self._sockets.append(own)
                 _listen(own, mask)
-        except OSError:
+        except OSError as error:
             self.close()
-            raise
+            told = "watch --host: the kernel tells root of the host alone how processes end"
+            raise OSError(f"{told}: {error.strerror or error}") from None
 
     def close(self) -> None:
         for one in self._sockets:

@@ -18,8 +18,9 @@ from ..write.temporary import remove_written, replace_text
 
 FOLDER = "/var/lib/mlhost-limits/ends"
 MOST_OF_USER, MOST = 16, 256
-_NAME = re.compile(r"(\d{17})-(\d{1,10})-(\d{1,10})\.json")
-"""When in milliseconds of the clock, whose, and which process ended last."""
+_NAME = re.compile(r"(\d{12})-(\d{17})-(\d{1,10})-(\d{1,10})\.json")
+"""The how many-eth it is, which goes on where the clock is set back; when in milliseconds of the
+clock, whose, and which process ended last."""
 
 _LARGEST = 2**18
 
@@ -30,8 +31,10 @@ def keep(report: Mapping[str, object], at: float, uid: int, pid: int, folder: st
     :param at: When it ended, by the clock.
     :raises OSError: If it cannot be written.
     """
-    os.makedirs(folder, 0o700, exist_ok=True)
-    path = f"{folder}/{int(at * 1000):017}-{uid}-{pid}.json"
+    make_folder(folder)
+    newest = next(iter(list_names(folder)), "0")
+    number = int(newest.partition("-")[0]) + 1
+    path = f"{folder}/{number:012}-{int(at * 1000):017}-{uid}-{pid}.json"
     text = json.dumps(report)
     if len(text) > _LARGEST:  # Paths of cgroups are as long as their users like.
         text = json.dumps({**report, "events": [], "limits": []})
@@ -43,6 +46,17 @@ def keep(report: Mapping[str, object], at: float, uid: int, pid: int, folder: st
     return path
 
 
+def make_folder(folder: str) -> None:
+    """Make the folder, and see that it can be read as it is written.
+
+    :raises OSError: If it is somebody else's, or cannot be made.
+    """
+    os.makedirs(folder, 0o700, exist_ok=True)
+    list_folder(folder)
+    if os.stat(folder).st_mode & 0o077:
+        os.chmod(folder, 0o700)
+
+
 def list_surplus(names: Sequence[str]) -> list[str]:
     """Return which reports go, the oldest of whoever has most.
 
@@ -50,7 +64,7 @@ def list_surplus(names: Sequence[str]) -> list[str]:
     """
     kept: dict[str, list[str]] = {}
     for name in names:
-        kept.setdefault(name.split("-")[1], []).append(name)
+        kept.setdefault(name.split("-")[2], []).append(name)
     gone = []
     for own in kept.values():
         gone += own[MOST_OF_USER:]
@@ -66,12 +80,13 @@ def list_names(folder: str = FOLDER) -> list[str]:
 
 
 def read_reports(folder: str = FOLDER) -> Iterator[tuple[float, str]]:
-    """Yield when each run ended, by the clock, and its report, the newest first.
+    """Yield when each run ended, by the clock, and its report, the newest first; of one that cannot
+    be read, no text.
 
     :raises OSError: If only root may read them.
     """
     for name in list_names(folder):
-        with suppress(OSError):  # A newer one has taken its place.
-            path = f"{folder}/{name}"
+        path, text = f"{folder}/{name}", ""
+        with suppress(OSError):
             text = read_handle(open_file(path), _LARGEST, path).decode("utf-8", "replace")
-            yield int(name[:17]) / 1000, text
+        yield int(name.split("-")[1]) / 1000, text

@@ -52,8 +52,8 @@ _SHORTEST, _LONGEST = 0.02, 10.0
 _POINTS = 60
 _MINUTE = 60.0
 _DIP = 0.95
-_GAINED = 0.02
-"""Part of a limit that has to be gained for a rise to be one."""
+_GAINED, _CLIMBED = 0.02, 0.05
+"""Parts of a limit that have to be gained for a rise to be one, and to be told before its end."""
 
 _WORTH, _AGAIN = 0.3, 0.7
 """Shares from which on a rise is worth a closer look, and below which it may be told again."""
@@ -210,10 +210,18 @@ class Trend:
         share, left = self.level.share, self.left
         if share < _AGAIN:
             self.is_told = False
-        if self.is_told or share < TOLD or left is None or left > HORIZON:
+        if self.is_told or share < TOLD or left is None or left > HORIZON or not self._climbs():
             return False
         self.is_told = True
         return True
+
+    def _climbs(self) -> bool:
+        """Tell whether it grows for longer than a moment, and by more than it goes up and down."""
+        since = self.since
+        if since is None:
+            return False
+        first = next((used for at, used in self.points if at >= since), self.level.used)
+        return self.level.used - first >= self.level.limit * _CLIMBED
 
 
 class History:

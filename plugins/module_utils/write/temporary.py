@@ -194,6 +194,7 @@ def _opened(path: str) -> Iterator[int]:
 
 
 def _replace(name: str, folder: int, text: str, mode: int) -> None:
+    _require_file(name, folder)
     temporary = pick_bare_name()
     try:
         _write(temporary, folder, text, mode)
@@ -203,6 +204,17 @@ def _replace(name: str, folder: int, text: str, mode: int) -> None:
             os.unlink(temporary, dir_fd=folder)
         raise
     os.fsync(folder)
+
+
+def _require_file(name: str, folder: int) -> None:
+    """Refuse to put a file in the place of a device, a folder or the like; a link may be replaced.
+
+    :raises OSError: If that is there.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+            raise FileExistsError(errno.EEXIST, "it is there and no regular file")
 
 
 def _write(name: str, folder: int, text: str, mode: int) -> None:

@@ -108,3 +108,17 @@ def test_what_was_written_is_read_and_removed(tmp_path: Path) -> None:
     assert read_written(path) == b"new"
     remove_written(path)
     assert not os.listdir(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
+def test_a_device_or_a_folder_is_no_place_for_a_file(tmp_path: Path) -> None:
+    """As in ``--metrics /dev/null``: a host would be without it."""
+    os.mknod(tmp_path / "null", 0o600 | stat.S_IFCHR, os.makedev(1, 3))
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "folder").mkdir()
+    for name in ("null", "fifo", "folder"):
+        before = os.lstat(tmp_path / name)
+        with pytest.raises(OSError, match="it is there and no regular file"):
+            replace_text(str(tmp_path / name), "x")
+        assert os.lstat(tmp_path / name).st_ino == before.st_ino
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["fifo", "folder", "null"]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from functools import partial
@@ -60,8 +59,8 @@ def test_who_dies_by_the_thousand_loses_no_other_users_report(folder: str) -> No
     for number in range(MOST_OF_USER * 3):
         keep(report("0::/b", uid=2), 10.0 + number, 2, 50, folder)
     names = list_names(folder)
-    assert sum(one.split("-")[1] == "2" for one in names) == MOST_OF_USER
-    assert names[-1].split("-")[1] == "1"
+    assert sum(one.split("-")[2] == "2" for one in names) == MOST_OF_USER
+    assert names[-1].split("-")[2] == "1"
     assert [at for at, _text in read_reports(folder)][:2] == [57.0, 56.0]
 
 
@@ -79,7 +78,7 @@ def test_who_has_most_gives_way(folder: str) -> None:
             keep(report("0::/b", uid=uid), 10.0 + uid + number, uid, 50, folder)
     names = list_names(folder)
     assert len(names) == MOST
-    assert names[-1].split("-")[1] == "1"
+    assert names[-1].split("-")[2] == "1"
 
 
 def test_a_report_that_is_too_large_hides_no_other(folder: str) -> None:
@@ -89,7 +88,6 @@ def test_a_report_that_is_too_large_hides_no_other(folder: str) -> None:
     assert os.path.getsize(path) < ring_read._LARGEST
     with pytest.raises(OSError, match="larger than"):
         keep(report("0::/" + "\x01" * 100_000), 7.0, 1, 50, folder)
-    Path(folder, f"{8000:017}-1-1.json").write_text(" " * (ring_read._LARGEST + 1))
     assert kept_ends_read.find_last().cgroup == "0::/a"
 
 
@@ -100,13 +98,37 @@ def test_only_root_can_read_them(folder: str) -> None:
 
 def test_what_somebody_else_put_there_is_no_report(folder: str) -> None:
     os.mkdir(folder, 0o700)
-    for name in ("x", "1-2-3.json", f"{5:017}-1-1.json.new"):
+    for name in ("x", "1-2-3.json", f"{5:012}-{5:017}-1-1.json.new"):
         Path(folder, name).write_text("{}")
     assert list_names(folder) == []
-    Path(folder, f"{5:017}-1-1.json").write_text("[1]")
-    assert kept_ends_read.find_kept_of(1) is None
     with pytest.raises(ValueError, match="no run is known to have died here"):
         kept_ends_read.find_last()
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "[" * 200_000, '{"version": 2}', "x" * (2**18 + 1)])
+def test_a_report_that_is_not_whole_is_said_and_hides_no_older_one(folder: str, text: str) -> None:
+    keep(report("0::/a"), 5.0, 1000, 50, folder)
+    Path(folder, f"{9:012}-{8000:017}-1-1.json").write_text(text)
+    with pytest.raises(ValueError, match="is not whole, or of a newer version"):
+        kept_ends_read.find_last()
+    assert kept_ends_read.find_kept_of(50)
+
+
+def test_a_folder_of_somebody_else_is_refused_by_who_writes_and_who_reads(folder: str) -> None:
+    os.mkdir(folder, 0o700)
+    os.chown(folder, 65534, 65534)
+    with pytest.raises(OSError, match="belongs to"):
+        keep(report("0::/a"), 5.0, 1000, 50, folder)
+    with pytest.raises(OSError, match="belongs to"):
+        kept_ends_read.find_kept_of(50)
+
+
+def test_after_the_clock_was_set_back_what_is_written_stays_and_is_the_last(folder: str) -> None:
+    for number in range(MOST_OF_USER):
+        keep(report("0::/future"), 1.9e9 + number, 1000, number, folder)
+    path = keep(report("0::/now"), 1.8e9, 1000, 77, folder)
+    assert os.path.exists(path)
+    assert kept_ends_read.find_last().cgroup == "0::/now"
 
 
 @pytest.mark.parametrize(
@@ -159,11 +181,3 @@ def test_a_process_that_has_ended_is_found_by_its_number(folder: str) -> None:
     assert seen.doubts == (
         f"seen by the black box of this host, at {kept_ends_read.format_time(NOW - 100)}",
     )
-
-
-def test_the_newest_is_the_last(folder: str) -> None:
-    keep(json.loads(json.dumps(report("0::/old"))), 5.0, 1000, 50, folder)
-    keep(report("0::/new"), 6.0, 1, 50, folder)
-    keep(report("0::/older"), 4.0, 2, 50, folder)
-    assert kept_ends_read.find_last().cgroup == "0::/new"
-    assert ring_read.FOLDER.startswith("/var/lib/")

@@ -129,3 +129,14 @@ def test_what_has_been_full_for_long_is_not_full_anew_however_seldom_anybody_loo
     trend.follow(full._replace(used=10), 100.0)
     trend.follow(full, 110.0)
     assert trend.full_at == 110.0
+
+
+def test_what_goes_up_and_down_near_its_limit_is_no_alarm() -> None:
+    """As a user with 185 to 189 of 200 tasks."""
+    trend = Trend(Level("nproc", 185, 200, "user 7"), 0.0)
+    for step in range(1, 400):
+        trend.follow(Level("nproc", 185 + step % 5, 200, "user 7"), step * 0.05)
+        assert not trend.must_tell()
+    for step in range(12):
+        trend.follow(Level("nproc", 188 + step, 200, "user 7"), 20.0 + step)
+    assert trend.must_tell()
