@@ -15,10 +15,17 @@ PROGRAM = "/usr/local/lib/mlhost-limits/mlhost-limits.pyz"
 METRICS = "/var/lib/prometheus/node-exporter/mlhost-limits-black-box.prom"
 ENDS = "/var/lib/mlhost-limits/ends"
 LOOK = f"systemctl status {BOX}; journalctl -n 30 -u {BOX}; ls -la {ENDS}"
-CLIMB = (
-    "import time; held = []\n"
-    "while True: held.append(open('/dev/null')); time.sleep(0.25)"
-)  # fmt: skip
+CLIMB = """
+import time
+held = []
+try:
+    while True:
+        held.append(open('/dev/null'))
+        time.sleep(0.4)
+except OSError:
+    time.sleep(12)  # A service tries again before it gives up, and a busy host looks seldom.
+    raise
+"""
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +33,7 @@ def told(root: Host) -> str:
     """Let a service die of its descriptors, and return what is said of it afterwards."""
     start = f'systemd-run --unit climb -p LimitNOFILE=120 -p User=alice python3 -c "{CLIMB}"'
     root.check_output(start)
-    for _second in range(120):
+    for _second in range(240):
         done = root.run(f"{PROGRAM} why --unit climb.service")
         if "black box" in done.stdout:
             return str(done.stdout)
@@ -84,5 +91,6 @@ def test_what_is_kept_is_what_watch_writes(root: Host, told: str) -> None:
 
 def test_it_stays_cheap(root: Host, told: str) -> None:
     assert told
-    shown = root.check_output(f"systemctl show -P MemoryCurrent {BOX}")
-    assert int(shown) < 40e6
+    pid = root.check_output(f"systemctl show -P MainPID {BOX}")
+    own = root.check_output(f"grep RssAnon /proc/{pid}/status").split()
+    assert int(own[1]) < 40_000  # Not what the kernel keeps of the files that it read.

@@ -47,7 +47,7 @@ def test_the_timer_has_run_it_and_will_again(root: Host) -> None:
     lines = root.check_output(f"cat {METRICS}").splitlines()
     assert all(line.startswith("# ") or SAMPLE.fullmatch(line) for line in lines)
     assert "mlhost_limits_last_run_success 1" in lines
-    written = root.check_output(f"ls -A {FOLDER}").split()
+    written = root.check_output(f"ls {FOLDER}").split()  # The black box may be writing its own.
     assert set(written) <= {"mlhost-limits.prom", "mlhost-limits-black-box.prom"}
 
 
