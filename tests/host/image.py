@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
+from . import built_like
 from .cache import cache_root, produce, require_space, say
 from .recipe import (
     DISK_SIZE,
@@ -78,6 +79,7 @@ def _fill(folder: Path, recipe: Recipe) -> None:
     run_tool([*key, "-f", image.identity], log, 30)
     say(f"{recipe.release}: installing Debian (about a minute, once)")
     hooks = [f"--{hook}" for hook in _hooks(image, donor)]
+    hooks += [f"--{hook}" for hook in built_like.list_hooks(recipe.like)] if recipe.like else []
     packages = f"--include={','.join(recipe.packages)}"
     # Its mounts live and die with it, even when it is killed.
     private = ["unshare", "--mount"] if os.geteuid() == 0 else []

@@ -7,6 +7,8 @@ import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
+from . import built_like
+
 EARLY_HOOK = Path(__file__).with_name("early.sh")
 LATE_HOOK = Path(__file__).with_name("late.sh")
 DISK_SIZE = "6G"
@@ -39,6 +41,8 @@ class Recipe(NamedTuple):
     packages: tuple[str, ...]
     kernel_from: str
     """The release whose kernel is booted; the release itself unless that one fails."""
+    like: str = ""
+    """The distribution that is laid over it, by its name in ``built_like``."""
 
 
 RECIPES = {
@@ -52,6 +56,13 @@ RECIPES = {
         Recipe("trixie", (*_PACKAGES.split(), "docker-cli"), "bookworm"),
     )
 }
+
+RECIPES.update(
+    {
+        f"like-{name}": RECIPES[family.release]._replace(like=name)
+        for name, family in built_like.FAMILIES.items()
+    }
+)
 
 OPTIONS = {
     # The last index of its security archive names a kernel whose file is gone.
@@ -78,6 +89,7 @@ def digest(recipe: Recipe) -> str:
     """Return twelve hex digits that change whenever the built image would."""
     inputs = [repr(recipe), DISK_SIZE, EARLY_HOOK.read_text(), LATE_HOOK.read_text()]
     inputs += OPTIONS.get(recipe.release, ())
+    inputs += [built_like.digest(recipe.like)] if recipe.like else []
     if recipe.kernel_from != recipe.release:
         inputs.append(digest(find_recipe(recipe.kernel_from)))
     return hashlib.sha256("\0".join(inputs).encode()).hexdigest()[:12]
