@@ -44,21 +44,21 @@ class Family(NamedTuple):
 
 
 FAMILIES = {
-    "rhel8": Family(
+    "like-rhel8": Family(
         "bullseye",
         (_TASKS, _IPC, _NOFILE),
         ("bump-proc-sys-fs-nr-open=false", "bump-proc-sys-fs-file-max=false"),
         like_red_hat.list_files("8.10"),
         like_red_hat.REPLACED,
     ),
-    "rhel9": Family(
+    "like-rhel9": Family(
         "bookworm",
         (_TASKS, _IPC),
         ("bump-proc-sys-fs-nr-open=true",),
         like_red_hat.list_files("9.6"),
         like_red_hat.REPLACED,
     ),
-    "rhel10": Family(
+    "like-rhel10": Family(
         "trixie",
         (_TASKS_257, _IPC),
         ("bump-proc-sys-fs-nr-open=true",),
@@ -95,7 +95,7 @@ def build(name: str) -> Path:
     :raises HostError: If a source is not as it was when this was written, or cannot be built.
     """
     target = cache_root() / "like" / f"{name}-{digest(name)}"
-    return produce(target, f"building what is like {name}", lambda to: _fill(to, name)) / "tree"
+    return produce(target, f"building {name}", lambda to: _fill(to, name)) / "tree"
 
 
 def digest(name: str) -> str:
@@ -125,7 +125,7 @@ def _fill(folder: Path, name: str) -> None:
     modules = tree / "usr/lib/x86_64-linux-gnu/security"
     modules.mkdir(parents=True)
     shutil.copy(upstream_pam.build(family.release), modules)
-    say(f"building the systemd of {family.release} as {name} does (some minutes, once)")
+    say(f"{name}: building the systemd of {family.release} (some minutes, once)")
     work = folder / "work"
     source = unpack_source("systemd", family.release, work, log)
     for path, old, new in family.edits:

@@ -59,7 +59,7 @@ RECIPES = {
 
 RECIPES.update(
     {
-        f"like-{name}": RECIPES[family.release]._replace(like=name)
+        name: RECIPES[family.release]._replace(like=name)
         for name, family in built_like.FAMILIES.items()
     }
 )

@@ -9,10 +9,14 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from tests.host.built_like import FAMILIES, build, digest
 from tests.host.cache import cache_root, produce, say
 from tests.host.tool import run_tool
 
-RELEASES = ("bullseye", "bookworm", "trixie")
+from .record import EVERYTHING
+
+# What is built like another distribution takes minutes.
+RELEASES = ("bullseye", "bookworm", "trixie", *(FAMILIES if EVERYTHING else ()))
 PACKAGES = ("base-files", "coreutils", "procps", "systemd")
 MERGED_USR = "/usr/share/mmdebstrap/hooks/merged-usr/setup00.sh"
 FOLDERS = (
@@ -23,7 +27,8 @@ FOLDERS = (
 
 def unpack(release: str, packages: tuple[str, ...] = PACKAGES) -> Path:
     """Return a folder with packages of a release, fetching them if the cache has none."""
-    inputs = repr((release, packages, FOLDERS))
+    like = digest(release) if release in FAMILIES else ""
+    inputs = repr((release, packages, FOLDERS, like))
     name = f"{release}-{hashlib.sha256(inputs.encode()).hexdigest()[:12]}"
     target = cache_root() / "userlands" / name
     return produce(target, f"unpacking {release}", lambda to: _fill(to, release, packages)) / "root"
@@ -31,10 +36,14 @@ def unpack(release: str, packages: tuple[str, ...] = PACKAGES) -> Path:
 
 def _fill(folder: Path, release: str, packages: tuple[str, ...]) -> None:
     say(f"{release}: unpacking {' and '.join(packages)}")
+    family = FAMILIES.get(release)
     words = ["mmdebstrap", "--variant=extract", f"--include={','.join(packages)}"]
     hook = f"--setup-hook={MERGED_USR}"
     tree = folder / "root"
-    run_tool(["unshare", "--mount", *words, hook, release, tree], folder / "log", 600)
+    words += [hook, family.release if family else release]
+    run_tool(["unshare", "--mount", *words, tree], folder / "log", 600)
+    if family:
+        shutil.copytree(build(release), tree, symlinks=True, dirs_exist_ok=True)
     for name in FOLDERS:
         (tree / name).mkdir(parents=True, exist_ok=True)
     for useless in ("usr/share", "usr/include", "usr/games", "var"):
