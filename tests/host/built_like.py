@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +21,8 @@ from .tool import run_tool
 _TASKS = ("src/core/main.c", "{ 15U, 100U }", "{ 80U, 100U }")
 _TASKS_257 = ("src/core/manager.c", "{ 15U, 100U }", "{ 80U, 100U }")
 _IPC = ("src/login/logind-core.c", "m->remove_ipc = true;", "m->remove_ipc = false;")
-_NOFILE = ("src/basic/def.h", "HIGH_RLIMIT_NOFILE (512*1024)", "HIGH_RLIMIT_NOFILE (256*1024)")
+_HIGHEST = "conf.set('HIGH_RLIMIT_NOFILE',          "
+_NOFILE = ("meson.build", f"{_HIGHEST}512*1024)", f"{_HIGHEST}256*1024)")
 
 
 class Family(NamedTuple):
@@ -68,7 +69,7 @@ FAMILIES = {
 }
 
 _TOOLS = (
-    "gcc libc6-dev meson ninja-build gperf pkg-config python3-jinja2 libcap-dev libmount-dev "
+    "gcc libc6-dev m4 meson ninja-build gperf pkg-config python3-jinja2 libcap-dev libmount-dev "
     "libblkid-dev libpam0g-dev libseccomp-dev libselinux1-dev libacl1-dev libaudit-dev "
     "libapparmor-dev libkmod-dev libcrypt-dev"
 )
@@ -81,7 +82,6 @@ _OPTIONS = (
     "dbuspolicydir=/usr/share/dbus-1/system.d sulogin-path=/sbin/sulogin mount-path=/bin/mount "
     "umount-path=/bin/umount quotaon-path=/sbin/quotaon nologin-path=/usr/sbin/nologin"
 )
-_SAY_ALIKE = "status-unit-format-default=combined"
 _PROGRAMS = ("systemd", "systemd-logind", "systemd-sysctl", "systemd-executor")
 _MAKE = (
     'mount --make-rprivate / && mount --bind "$2" "$1/mnt" && mount -t proc proc "$1/proc"'
@@ -111,7 +111,6 @@ def list_hooks(name: str) -> list[str]:
     return [
         f"customize-hook=rm -f {useless}",
         f'customize-hook=tar -C {build(name)} --owner=0 --group=0 -c . | tar -C "$1" -xp',
-        'customize-hook=chroot "$1" ldconfig',
         'customize-hook=chroot "$1" systemctl -q enable sshd.service crond.service',
     ]
 
@@ -157,9 +156,9 @@ def _fill_tools(folder: Path, release: str) -> None:
 
 
 def _compile(tools: Path, source: Path, name: str, log: Path) -> None:
-    """Build those programs that an edit or an option changes, with libraries of their own name."""
+    """Build those programs that an edit or an option changes."""
     family, known = FAMILIES[name], (source / "meson_options.txt").read_text()
-    wanted = [*_OPTIONS.split(), *family.options, _SAY_ALIKE, f"shared-lib-tag={name}"]
+    wanted = [*_OPTIONS.split(), *family.options]
     wanted += ["split-usr=true", "rootprefix=/usr"]
     options = [f"-D{one}" for one in wanted if f"'{one.split('=')[0]}'" in known]
     root = str(tools / "root")
@@ -176,15 +175,10 @@ def _read_builds(source: Path) -> str:
 
 
 def _install(built: Path, tree: Path) -> None:
-    programs = tree / "usr/lib/systemd"
-    programs.mkdir(parents=True, exist_ok=True)
-    for path in _list_built(built):
-        libraries = tree / "usr/lib/x86_64-linux-gnu"
-        shutil.copy(path, libraries if path.suffix == ".so" else programs)
-
-
-def _list_built(built: Path) -> Iterator[Path]:
-    """Yield programs and their own libraries, which are found since their runpaths are not."""
-    for name in _PROGRAMS:
-        yield from (path for path in (built / name,) if path.exists())
-    yield from (path for path in built.glob("src/*/libsystemd-*.so") if path.is_file())
+    """Lay programs where Debian's are, and their libraries where they look for them first."""
+    there = [built / name for name in _PROGRAMS if (built / name).exists()]
+    there += [path for path in built.glob("src/*/libsystemd-*.so") if path.is_file()]
+    for path in there:
+        target = tree / "usr/lib/systemd" / path.relative_to(built)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
