@@ -26,7 +26,17 @@ _BUILD_GIB = 4
 _HOST_KEY = "/etc/ssh/ssh_host_ed25519_key.pub"
 
 # One shell, so that a fakeroot round it still knows the owners when the disk is made.
-_UNPACK_AND_FORMAT = 'tar -C "$1" -xpf "$2" && rm "$2" && mke2fs -q -t ext4 -d "$1" "$3" "$4"'
+_UNPACK_AND_FORMAT = """
+tar -C "$1" -xpf "$2" && rm "$2" || exit
+labels=/etc/selinux/default/contexts/files/file_contexts
+if [ -e "$1$labels" ]; then
+  sed -i s/^SELINUX=.*/SELINUX=enforcing/ "$1/etc/selinux/config"
+  libraries=$1/usr/lib/x86_64-linux-gnu
+  "$1/usr/lib64/ld-linux-x86-64.so.2" --library-path "$libraries" "$1/usr/sbin/setfiles" \\
+    -F -r "$1" "$1$labels" "$1" || exit
+fi
+mke2fs -q -t ext4 -d "$1" "$3" "$4"
+"""
 
 
 class Image(NamedTuple):

@@ -27,7 +27,13 @@ _MACHINE = (
 # Emulated processors wait for each other: two guests with two each take more than twice as long
 # beside each other on two cores, with one each hardly longer. Only attackers need two, to race.
 _TWO_PROCESSORS = "+hostile"
-KERNEL_LINE = "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 fsck.mode=skip"
+_KERNEL_LINE = "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 fsck.mode=skip"
+_WITH_SELINUX = "security=selinux selinux=1"
+
+
+def make_kernel_line(image: Image) -> str:
+    """Return what the kernel of an image is told; where SELinux is there, it is in force."""
+    return f"{_KERNEL_LINE} {_WITH_SELINUX if '+selinux' in image.folder.name else ''}".strip()
 
 
 def list_machine(image: Image) -> list[str]:
@@ -44,7 +50,7 @@ def command_line(image: Image, folder: Path, port: int, incoming: Path | None) -
     """
     words = [*emulator.find(), *list_machine(image)]
     words += ["-kernel", str(image.kernel), "-initrd", str(image.initrd)]
-    words += ["-append", KERNEL_LINE]
+    words += ["-append", make_kernel_line(image)]
     # A full disk on this side must be an error in the guest, not a guest that halts.
     words += ["-drive", _drive(folder / "disk.qcow2")]
     words += ["-device", "virtio-blk-pci,drive=root"]

@@ -24,6 +24,7 @@ EXTRAS = {
     "podman": "podman crun uidmap slirp4netns fuse-overlayfs dbus-user-session",
     "rootless": "rootlesskit slirp4netns uidmap dbus-user-session",
     "tools": "tmux screen csh tuned",
+    "selinux": "selinux-policy-default policycoreutils selinux-utils",
     "slurm": "slurm-wlm slurm-client munge libpam-slurm-adopt",
 }
 """Packages that a few tests need and that every guest would pay for, by the name that adds them."""

@@ -13,7 +13,7 @@ from . import emulator
 from .cache import produce, require_space, say
 from .connection import Host, wait_until_settled, write_files
 from .image import Image
-from .machine import KERNEL_LINE, add_overlay, launch, list_machine, save_state
+from .machine import add_overlay, launch, list_machine, make_kernel_line, save_state
 
 SNAPSHOT_GIB = 2
 
@@ -44,7 +44,8 @@ def take(image: Image) -> Snapshot:
     version = subprocess.run(
         [*emulator.find(), "--version"], capture_output=True, text=True, check=True
     ).stdout
-    inputs = repr((version, list_machine(image), KERNEL_LINE, *_list_warm_ups(image)))
+    told = make_kernel_line(image)
+    inputs = repr((version, list_machine(image), told, *_list_warm_ups(image)))
     name = hashlib.sha256(inputs.encode()).hexdigest()[:12]
     target = image.folder / f"booted-{name}"
     return Snapshot(produce(target, "booting", lambda to: _boot_and_save(to, image)))

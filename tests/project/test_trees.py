@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,28 @@ def test_the_managers_defaults_lie_in_usr_from_systemd_256_on(
     told += resolve(tree, capsys, "--unit", "cron.service")
     limit = {"unit:crond.service nofile soft = 7", "unit:cron.service nofile soft = 7"}
     assert bool(limit & set(told)) == (tree.name == "Red Hat 10")
+
+
+@pytest.mark.parametrize("tree", TREES, indirect=True)
+def test_a_nofile_above_nr_open_locks_out_but_not_on_ubuntu(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So no other limit of that session is foretold to be met, however it is stated."""
+    write(tree, "/etc/security/limits.conf", "* - nofile 2147483648\n* - memlock unlimited\n")
+    refused = "Red Hat" in tree.name
+    told = resolve(tree, capsys, "--user", "alice")
+    then = "PAM then refuses the login" if refused else "leaves what the login started with"
+    assert any(line.endswith(f"fs.nr_open, and {then}") for line in told)
+    policy = tree / "policy.json"
+    asked = {"sessions": [{"users": ["alice"], "limits": {"memlock": "unlimited"}}]}
+    policy.write_text(json.dumps(asked))
+    assert cli.main(["check", "--root", str(tree), "--policy", str(policy), "--json"]) == 0
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    own = [one for one in findings if one["place"] == "session:alice@su"]
+    assert {one["after_boot"] for one in own} == {"unknown" if refused else "pass"}
+    for one in own:
+        assert ("where it is no more, PAM refuses the login" in one["reason"]) == refused
+        assert ('limits.conf:1 "* - nofile 2147483648"' in one["reason"]) == refused
 
 
 @pytest.mark.parametrize("tree", TREES, indirect=True)

@@ -53,6 +53,11 @@ class Dialect(NamedTuple):
         it before 1.7.0."""
         return self.line_length > 0 and not self.wildcard_root
 
+    @property
+    def ends_sessions(self) -> bool:
+        """Tell whether a limit that the kernel refuses ends the session; Debian's patch goes on."""
+        return self.wildcard_root
+
 
 _BUFFER = 1023
 _UPSTREAM_1_3 = Dialect(_BUFFER, unknown=("rttime", "chroot", "nonewprivs"), needs_files=True)

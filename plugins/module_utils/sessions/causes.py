@@ -27,7 +27,7 @@ from ..core.values import (
 )
 from ..kernel.raises import raise_now
 from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
-from .model import Start, find_baseline, find_wanted, is_taken, predict_limits
+from .model import Start, find_baseline, find_refused, find_wanted, is_taken, predict_limits
 from .pam_limits import Resolution, declare, rank_domain, resolve_limits
 from .reach import Hindrance
 from .unread import Unread
@@ -45,7 +45,7 @@ CODES = {
     "pam-hard-clamps-soft": "a hard limit that is lower takes the soft one down with it",
     "pam-soft-alone": "a soft limit without a hard one does not raise the hard one",
     "pam-two-field-line": "a line 'DOMAIN -' takes every limit from whom it matches",
-    "pam-above-nr-open": "the kernel refuses a nofile above fs.nr_open, and the old one stays",
+    "pam-above-nr-open": "fs.nr_open is lower than the nofile asked for, so the kernel refuses it",
     "pam-may-not-raise": "what opens the session lacks CAP_SYS_RESOURCE, as in a container",
     "pam-root-not-covered": "on this distribution '*' and groups never mean root",
     "pam-file-not-read": "a file that states enough is not read, because of its name or kind",
@@ -94,6 +94,13 @@ def predict_session(facts: SessionFacts) -> dict[str, Rlimit]:
     return predict_limits(facts.resolution, facts.start)
 
 
+def find_ending(facts: SessionFacts) -> str | None:
+    """Return the item for which the kernel refuses what is stated, and PAM the session."""
+    if not facts.dialect.ends_sessions or any(one.lines is None for one in facts.hindrances[:1]):
+        return None
+    return find_refused(facts.resolution, facts.start)
+
+
 def find_session_causes(wanted: Requirement, facts: SessionFacts) -> list[Cause]:
     """Return everything that keeps a session from a requirement, what comes first first.
 
@@ -108,18 +115,20 @@ def _meets(wanted: Requirement, limits: dict[str, Rlimit]) -> bool:
 
 def _find_next(wanted: Requirement, facts: SessionFacts) -> tuple[Cause, SessionFacts] | None:
     """Return what is at fault first, and the facts with that put right."""
-    if _meets(wanted, predict_session(facts)):
+    ended = find_ending(facts)
+    if not ended and _meets(wanted, predict_session(facts)):
         return None
     if facts.hindrances:
         return facts.hindrances[0].cause, facts._replace(hindrances=facts.hindrances[1:])
     resolution, start = facts.resolution, facts.start
     if resolution.stopped_by:
         return _blame_stop(resolution.stopped_by, facts)
-    asked = find_wanted(wanted.item, resolution, start)
-    if not is_taken(wanted.item, asked, start._replace(may_raise=True)):
+    item = ended or wanted.item
+    asked = find_wanted(item, resolution, start)
+    if not is_taken(item, asked, start._replace(may_raise=True)):
         return _blame_nr_open(wanted, asked, resolution, facts)
-    if not is_taken(wanted.item, asked, start):
-        return _blame_capability(wanted.item, asked, resolution, facts)
+    if not is_taken(item, asked, start):
+        return _blame_capability(item, asked, resolution, facts)
     bound = resolution.bounds.get((wanted.item, wanted.bound))
     if bound is None:
         return _blame_silence(wanted, facts)
@@ -139,17 +148,17 @@ def _blame_nr_open(
     wanted: Requirement, asked: Rlimit, resolution: Resolution, facts: SessionFacts
 ) -> tuple[Cause, SessionFacts] | None:
     """Blame the line that asks for more than the kernel gives, or the kernel."""
-    bound = resolution.bounds.get((wanted.item, "hard"))
+    bound = resolution.bounds.get(("nofile", "hard"))
     if bound is None:
         return None
     line, nr_open = bound.winner, facts.start.nr_open
-    kept = format_pair(wanted.item, facts.start.inherited[wanted.item])
+    refused = _describe_refusal("nofile", facts)
     text = (
-        f"{cite(line)} asks for more than fs.nr_open, {nr_open}: the kernel refuses it, and the"
-        f" session keeps {kept}"
+        f"{cite(line)} asks for more than fs.nr_open, {nr_open}: the kernel refuses it, {refused}"
     )
     code, others = "pam-above-nr-open", [one for one in bound.shadowed if one.value != line.value]
-    if any(isinstance(one.value, int) and one.value <= nr_open for one in others):
+    stated = any(isinstance(one.value, int) and one.value <= nr_open for one in others)
+    if stated or (asked.hard > _LARGEST_NR_OPEN and wanted.item != "nofile"):
         return Cause(code, text, comment_out(line, _RELOGIN), line), _without(line, facts)
     if asked.hard > _LARGEST_NR_OPEN:
         return _restate(code, text, wanted, line, facts)
@@ -162,16 +171,22 @@ def _blame_nr_open(
     return Cause(code, text, remedy, line), facts._replace(start=raised)
 
 
+def _describe_refusal(item: str, facts: SessionFacts) -> str:
+    """Say what becomes of a session for which the kernel refuses a limit."""
+    if facts.dialect.ends_sessions:
+        return "and PAM then refuses the login"
+    return f"and the session keeps {format_pair(item, facts.start.inherited[item])}"
+
+
 def _blame_capability(
     item: str, asked: Rlimit, resolution: Resolution, facts: SessionFacts
 ) -> tuple[Cause, SessionFacts]:
     """Blame that nobody here may raise a hard limit, whatever the files say."""
     bound = resolution.bounds.get((item, "hard"))
     who = cite(bound.winner) if bound else "what process 1 has"
-    kept = format_pair(item, facts.start.inherited[item])
     text = (
         f"{who} is above the hard limit, which nobody without CAP_SYS_RESOURCE may raise: the"
-        f" kernel refuses it, and the session keeps {kept}"
+        f" kernel refuses it, {_describe_refusal(item, facts)}"
     )
     pair = ":".join(str(-1 if value >= UNLIMITED else value) for value in asked)
     remedy = Remedy(

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from typing import Optional
 
 from ..core.cause import Cause, Link, Outlook, cite
-from ..core.finding import FAIL, PASS, UNKNOWN, Finding, judge, observe_limit
+from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, judge, observe_limit
 from ..core.values import ITEMS, NamedTuple, Rlimit, format_pair, format_quantity
 from ..host.look import Look, format_time, may_raise_limits, read_process, read_start_time
 from ..host.users import read_user
 from ..kernel.host_read import KernelRead, find_nr_open_at_boot
 from .base_read import is_installed
-from .causes import SessionFacts, find_session_causes, predict_session
+from .causes import SessionFacts, find_ending, find_session_causes, predict_session
 from .doubts import doubt_daemon
 from .host_read import SessionsRead
 from .measure import SessionResult, measure_sessions
@@ -93,9 +93,15 @@ def _ask(foretold: Foretold, rules: Sequence[SessionRule], item: str) -> Foretol
 
 def _explain_closed(finding: Finding, facts: SessionFacts, result: SessionResult) -> Finding:
     """Name what keeps a session from being opened, where that is what keeps PAM from its files."""
-    if result.limits is not None or not facts.hindrances or not is_installed(result.service):
+    if result.limits is not None or not is_installed(result.service):
         return finding
-    return finding._replace(causes=(facts.hindrances[0].cause,))
+    if facts.hindrances:
+        return finding._replace(causes=(facts.hindrances[0].cause,))
+    if result.opens is not False or not find_ending(facts):
+        return finding
+    causes = tuple(find_session_causes(finding.requirement, facts))
+    seen = Observation("no session", result.how)
+    return finding._replace(status=FAIL, observation=seen, causes=causes)
 
 
 def _foretell(facts: SessionFacts) -> Foretold:

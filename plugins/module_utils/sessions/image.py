@@ -9,7 +9,7 @@ from ..core.cause import cite
 from ..core.finding import FAIL, PASS, UNKNOWN, Requirement, judge, observe_limit, require_limits
 from ..core.forecast import Forecast, conclude, list_extremes
 from ..kernel.host_read import TreeBoot
-from .causes import SessionFacts, find_session_causes, predict_session
+from .causes import SessionFacts, find_ending, find_session_causes, predict_session
 from .model import Start, start_with
 from .pam_limits import (
     describe_unknown,
@@ -37,6 +37,8 @@ def foretell_session(wanted: Requirement, facts: SessionFacts) -> Forecast:
     """Return what a session gets, whatever the service that opens it starts from."""
     bounds = facts.start.nr_open, facts.start.resets
     scenes = [facts._replace(start=start_with(one, *bounds)) for one in list_extremes()]
+    if facts.start.nr_open and any(find_ending(one) for one in scenes):
+        return Forecast(UNKNOWN, reason=_describe_ending(facts, scenes[-1]))
     seen = [observe_limit(wanted, predict_session(one), "", "") for one in scenes]
     statuses = {judge(wanted, one).status for one in seen}
     if len(statuses) > 1 or UNKNOWN in statuses:
@@ -44,6 +46,16 @@ def foretell_session(wanted: Requirement, facts: SessionFacts) -> Forecast:
     bound = facts.resolution.bounds.get((wanted.item, wanted.bound))
     causes = find_session_causes(wanted, scenes[-1]) if FAIL in statuses else []
     return conclude(statuses.pop(), seen[-1].value, bound, tuple(causes))
+
+
+def _describe_ending(facts: SessionFacts, scene: SessionFacts) -> str:
+    """Say which line keeps sessions from opening, unless the first boot raises fs.nr_open."""
+    item = find_ending(scene) or ""
+    line = facts.resolution.bounds[item, "hard"].winner
+    return (
+        f"{cite(line)} states more than {facts.start.nr_open}, the least that fs.nr_open may be:"
+        " where it is no more, PAM refuses the login"
+    )
 
 
 def _describe_doubt(wanted: Requirement, facts: SessionFacts) -> str:

@@ -63,6 +63,19 @@ def _predict(item: str, resolution: Resolution, start: Start) -> Rlimit:
     return wanted if is_taken(item, wanted, start) else start.inherited[item]
 
 
+def find_refused(resolution: Resolution, start: Start) -> str | None:
+    """Return the first item that some line states and the kernel refuses.
+
+    It ends the session, unless pam_limits is built with Debian's patch (``ends_sessions``).
+    """
+    if not resolution.stopped_by:
+        for item in dict.fromkeys(item for item, _kind in resolution.bounds):
+            wanted = item in start.inherited and find_wanted(item, resolution, start)
+            if wanted and not is_taken(item, wanted, start):
+                return item
+    return None
+
+
 def is_taken(item: str, wanted: Rlimit, start: Start) -> bool:
     """Tell whether setrlimit(2) takes a pair; one that it refuses leaves the old as it was."""
     if item == "nofile" and wanted.hard > start.nr_open:

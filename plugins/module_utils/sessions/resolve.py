@@ -90,7 +90,7 @@ def _list_limits(
         values = {getattr(limits[item], kind) for limits in given if item in limits}
         wanted = asked.bounds[item, kind].winner.value
         spoiled = _find_spoiler(item, kind, wanted, doubts)
-        effect = spoiled or _find_effect(item, wanted, values, nr_open)
+        effect = spoiled or _find_effect(item, wanted, values, nr_open, dialect.ends_sessions)
         entry = describe("", item, kind, bound, ITEMS[item].unit, effect)
         if bound.winner.value == UNLIMITED and not dialect.reads_nr_open:
             entry["value"] = "unlimited"  # And not the value of fs.nr_open.
@@ -136,17 +136,21 @@ def _fill_nr_open(resolution: Resolution, nr_open: int) -> Resolution:
     return Resolution(bounds, resolution.stopped_by)
 
 
-def _find_effect(item: str, stated: int | str, values: set[int], nr_open: int) -> Effect | None:
+def _find_effect(
+    item: str, stated: int | str, values: set[int], nr_open: int, ends: bool
+) -> Effect | None:
     """Return what counts in the place of a stated limit, where it is something else.
 
     :param values: What sessions get that start with the least, and with the most.
+    :param ends: Whether a limit that the kernel refuses ends the session.
     """
     if not values or stated in values:  # A soft limit alone goes as far as the hard one does.
         return None
     if len(values) == 1:
         return Effect(values.pop(), "the hard limit is lower")
     more = f"more than {nr_open}, fs.nr_open" if item == "nofile" else "it"
-    return Effect(None, f"the kernel refuses {more}, and leaves what the login started with")
+    then = "PAM then refuses the login" if ends else "leaves what the login started with"
+    return Effect(None, f"the kernel refuses {more}, and {then}")
 
 
 def _find_hindrance(root: str, service: str) -> str:

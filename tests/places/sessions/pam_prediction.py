@@ -11,7 +11,7 @@ from mlhost_limits.core.distribution import Dialect
 from mlhost_limits.core.values import UNLIMITED, Bound, Rlimit, User, parse_proc_limits
 from mlhost_limits.host.users import read_user
 from mlhost_limits.sessions.limits_conf import LimitsLine
-from mlhost_limits.sessions.model import Start, predict_limits
+from mlhost_limits.sessions.model import Start, find_refused, predict_limits
 from mlhost_limits.sessions.pam_limits import resolve_limits, resolve_settings
 
 from tests.places.sessions.limits_files import LOGGED_IN
@@ -62,11 +62,12 @@ def predict(lines: list[LimitsLine], user: User, dialect: Dialect, kernel: Kerne
     resolution = resolve_limits(lines, user, dialect, NR_OPEN)
     if resolution.stopped_by:
         return predict_untouched(kernel, opens=True)
-    limits = predict_limits(
-        resolution,
-        Start(kernel.inherited, kernel.of_pid_1, kernel.nr_open, dialect.resets, kernel.may_raise),
+    start = Start(
+        kernel.inherited, kernel.of_pid_1, kernel.nr_open, dialect.resets, kernel.may_raise
     )
-    session = predict_untouched(kernel, opens=True)
+    limits = predict_limits(resolution, start)
+    ended = dialect.ends_sessions and find_refused(resolution, start)
+    session = predict_untouched(kernel, opens=not ended)
     session.update({name: list(limit) for name, limit in limits.items()})
     settings = resolve_settings(lines, user, dialect)
     _apply_settings(session, settings, user, dialect, kernel)

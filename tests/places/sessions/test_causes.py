@@ -354,6 +354,33 @@ def test_no_file_lowers_nr_open(at_boot: int, commands: int) -> None:
     assert len(cause.remedy.commands) == commands
 
 
+REFUSED = {CONF: "* - nofile 2000000\n* - memlock unlimited\n"}
+MEMLOCK = Requirement("session:alice@sshd", "memlock", "hard", UNLIMITED)
+
+
+def test_but_for_debian_a_refused_limit_ends_the_session_whatever_else_is_asked() -> None:
+    """Upstream's pam_limits fails; Debian's goes on, so that another limit is as stated."""
+    (cause,) = find_session_causes(MEMLOCK, gather(REFUSED, dialect=UPSTREAM))
+    assert (cause.code, cause.at and cause.at.place) == ("pam-above-nr-open", f"{CONF}:1")
+    assert cause.text.endswith("the kernel refuses it, and PAM then refuses the login")
+    assert cause.remedy.commands[0][-1].endswith("sysctl -w fs.nr_open=2000000")
+    assert not find_session_causes(MEMLOCK, gather(REFUSED))
+
+
+def test_what_no_nr_open_allows_is_taken_out_for_the_sake_of_another_limit() -> None:
+    facts = gather({CONF: "* - nofile 9999999999\n* - memlock unlimited\n"}, dialect=UPSTREAM)
+    (cause,) = find_session_causes(MEMLOCK, facts)
+    assert cause.remedy.text == "comment out limits.conf:1"
+
+
+def test_a_container_without_the_capability_gets_no_session_but_on_debian() -> None:
+    facts = gather(REFUSED, dialect=UPSTREAM)
+    start = facts.start._replace(may_raise=False, nr_open=2000000)
+    first, *_more = find_session_causes(MEMLOCK, facts._replace(start=start))
+    assert first.code == "pam-may-not-raise"
+    assert first.text.endswith("the kernel refuses it, and PAM then refuses the login")
+
+
 def test_a_line_for_both_bounds_goes_on_to_state_both() -> None:
     """The one that was met is not lost, and of both bounds the remedy is one and the same edit."""
     facts = gather({CONF: "alice - nofile 3000\n"})._replace(asked=Limit(2000, 4000))

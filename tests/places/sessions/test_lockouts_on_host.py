@@ -53,6 +53,10 @@ except PolicyError as error:
 END
 tar -C /bin -c busybox | docker import - tiny >/dev/null
 """
+CHECK = (
+    "env -C /opt python3 -c 'import sys; from mlhost_limits.cli import main; main(sys.argv[1:])'"
+    " check --profile none --policy -"
+)
 WAYS = {
     "ssh": "echo in-$((40 + 2))",
     "sudo": "sudo -n echo in-$((40 + 2))",
@@ -222,6 +226,21 @@ def test_upstreams_pam_lets_in_under_an_ordinary_limit(host: Host, control: Cont
     finally:
         control.run(f"rm {CONF}; {upstream_pam.UNINSTALL}")
     assert seen == ["4242\n", "4242\n"]
+
+
+def test_who_is_locked_out_by_a_line_is_told_so(host: Host, control: Control) -> None:
+    """Another limit is asked for, which no session has either."""
+    asked = {"sessions": [{"users": ["alice"], "limits": {"memlock": "unlimited"}}]}
+    line = "alice - nofile 2000000"
+    control.run(f"{upstream_pam.INSTALL} && echo '{line}' > {CONF}")
+    try:
+        shown = control.run(f"echo {shlex.quote(json.dumps(asked))} | {CHECK}")
+    finally:
+        control.run(f"rm {CONF}; {upstream_pam.UNINSTALL}")
+    told = " ".join(shown.split())
+    assert "alice, at every login: memlock no session, required unlimited" in told
+    assert f'{CONF}:1 "{line}" asks for more than fs.nr_open, 1048576' in told
+    assert "the kernel refuses it, and PAM then refuses the login" in told
 
 
 def test_on_debian_a_nofile_above_nr_open_is_silently_ignored(host: Host, control: Control) -> None:

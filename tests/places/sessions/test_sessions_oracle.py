@@ -59,7 +59,7 @@ ONE_MINUTE = f"""
 rm -f /tmp/cron/*
 date --set=@$(( ($(date +%s) / 60 + 1) * 60 - 6 )) >/dev/null
 systemctl restart "$({CRON})"
-for try in $(seq 300); do
+for try in $(seq 1200); do  # On Red Hat each job starts a service manager.
   [ $(cat /tmp/cron/* 2>/dev/null | wc -l) -ge {17 * len(MANY)} ] && break
   sleep 0.5
 done
