@@ -14,7 +14,8 @@ from ..core.finding import Requirement
 from ..core.line_edit import edit_line, find_row
 from ..core.reader import Limit
 from ..core.values import UNLIMITED, Declaration, NamedTuple, Rlimit, format_pair
-from ..sessions.causes import SessionFacts, find_session_causes
+from ..sessions.causes import find_session_causes
+from ..sessions.facts import SessionFacts
 from ..systemd.causes import find_unit_causes
 from ..systemd.edits import find_source
 from ..systemd.model import Pam, UnitFacts, find_asked, predict_start, predict_unit, rank_statements

@@ -14,8 +14,8 @@ from ..host.look import Look, Process, format_time, read_limits, read_process, r
 from ..host.users import name_user, read_user
 from ..kernel.host_read import find_nr_open_at_boot
 from ..sessions.base_read import find_login_daemon
-from ..sessions.causes import SessionFacts, predict_session
 from ..sessions.diagnose import find_home, gather_session
+from ..sessions.facts import SessionFacts, predict_session
 from ..sessions.host_read import SessionsRead
 from ..sessions.measure import SessionResult
 from ..sessions.pam_limits import LIMITS_D

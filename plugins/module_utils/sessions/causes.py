@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import partial
 
 from ..core.cause import Cause, Remedy, append_line, cite, comment_out, replace_line, search
-from ..core.distribution import Dialect
 from ..core.finding import Requirement
 from ..core.line_edit import edit_line
 from ..core.reader import Limit
@@ -19,17 +18,16 @@ from ..core.values import (
     UNLIMITED,
     Bound,
     Declaration,
-    NamedTuple,
     Rlimit,
-    User,
     format_pair,
     format_quantity,
 )
 from ..kernel.raises import raise_now
+from .facts import SessionFacts, find_ending, predict_session
 from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
-from .model import Start, find_baseline, find_refused, find_wanted, is_taken, predict_limits
-from .pam_limits import Resolution, declare, rank_domain, resolve_limits
-from .reach import Hindrance
+from .model import find_baseline, find_wanted, is_taken
+from .pam_limits import Resolution, declare, rank_domain
+from .selinux_causes import blame_reset
 from .unread import Unread
 
 CODES = {
@@ -59,48 +57,6 @@ _RANKS = {0: "user", 1: "group", 4: "wildcard"}
 _LARGEST_NR_OPEN = 2147483584  # What the kernel takes for fs.nr_open (sysctl_nr_open_max).
 
 
-class SessionFacts(NamedTuple):
-    """All that decides the limits of one user's session through one service.
-
-    ``lines`` are those that pam_limits reads, in its order. ``hindrances`` say why it does not
-    run, or reads something else. ``unread`` are entries of files that it skips.
-    ``domain`` is for whom a remedy states a limit; the user alone where it is empty. ``asked`` is
-    what the policy asks of both bounds of it.
-    ``nr_open_at_boot`` is fs.nr_open as a boot will have it, 0 where that is not known.
-    """
-
-    user: User
-    dialect: Dialect
-    lines: tuple[LimitsLine, ...]
-    start: Start
-    hindrances: tuple[Hindrance, ...] = ()
-    unread: tuple[Unread, ...] = ()
-    nr_open_at_boot: int = 0
-    domain: str = ""
-    asked: Limit | None = None
-
-    @property
-    def resolution(self) -> Resolution:
-        lines = self.lines
-        if self.hindrances:
-            lines = self.hindrances[0].lines or ()
-        return resolve_limits(list(lines), self.user, self.dialect, self.start.nr_open)
-
-
-def predict_session(facts: SessionFacts) -> dict[str, Rlimit]:
-    """Return the limits that the session will have."""
-    if facts.hindrances and facts.hindrances[0].lines is None:
-        return dict(facts.start.inherited)
-    return predict_limits(facts.resolution, facts.start)
-
-
-def find_ending(facts: SessionFacts) -> str | None:
-    """Return the item for which the kernel refuses what is stated, and PAM the session."""
-    if not facts.dialect.ends_sessions or any(one.lines is None for one in facts.hindrances[:1]):
-        return None
-    return find_refused(facts.resolution, facts.start)
-
-
 def find_session_causes(wanted: Requirement, facts: SessionFacts) -> list[Cause]:
     """Return everything that keeps a session from a requirement, what comes first first.
 
@@ -118,12 +74,20 @@ def _find_next(wanted: Requirement, facts: SessionFacts) -> tuple[Cause, Session
     ended = find_ending(facts)
     if not ended and _meets(wanted, predict_session(facts)):
         return None
+    unreset = facts._replace(reset=None)
+    if facts.reset and not ended and _meets(wanted, predict_session(unreset)):
+        return blame_reset(facts.reset), unreset
     if facts.hindrances:
         return facts.hindrances[0].cause, facts._replace(hindrances=facts.hindrances[1:])
+    return _blame_lines(wanted, ended or wanted.item, facts)
+
+
+def _blame_lines(
+    wanted: Requirement, item: str, facts: SessionFacts
+) -> tuple[Cause, SessionFacts] | None:
     resolution, start = facts.resolution, facts.start
     if resolution.stopped_by:
         return _blame_stop(resolution.stopped_by, facts)
-    item = ended or wanted.item
     asked = find_wanted(item, resolution, start)
     if not is_taken(item, asked, start._replace(may_raise=True)):
         return _blame_nr_open(wanted, asked, resolution, facts)

@@ -14,8 +14,9 @@ from ..host.look import Look, format_time, may_raise_limits, read_process, read_
 from ..host.users import read_user
 from ..kernel.host_read import KernelRead, find_nr_open_at_boot
 from .base_read import is_installed
-from .causes import SessionFacts, find_ending, find_session_causes, predict_session
+from .causes import find_session_causes
 from .doubts import doubt_daemon
+from .facts import SessionFacts, find_ending, predict_session
 from .host_read import SessionsRead
 from .measure import SessionResult, measure_sessions
 from .model import Start, find_baseline
@@ -167,7 +168,8 @@ def gather_session(result: SessionResult, look: Look) -> SessionFacts | None:
     start = Start(result.base, kernel.limits_of_pid_1, kernel.nr_open, resets, may_raise)
     lines, unread = read.lines_of(user), read.unread_lines
     at_boot = find_nr_open_at_boot(look)
-    return SessionFacts(user, read.dialect, lines, start, hindrances, unread, at_boot)
+    facts = SessionFacts(user, read.dialect, lines, start, hindrances, unread, at_boot)
+    return facts._replace(reset=result.reset)
 
 
 def _find_hindrances(service: str, look: Look) -> Iterator[Hindrance]:

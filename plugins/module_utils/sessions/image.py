@@ -9,7 +9,8 @@ from ..core.cause import cite
 from ..core.finding import FAIL, PASS, UNKNOWN, Requirement, judge, observe_limit, require_limits
 from ..core.forecast import Forecast, conclude, list_extremes
 from ..kernel.host_read import TreeBoot
-from .causes import SessionFacts, find_ending, find_session_causes, predict_session
+from .causes import find_session_causes
+from .facts import SessionFacts, find_ending, predict_session
 from .model import Start, start_with
 from .pam_limits import (
     describe_unknown,

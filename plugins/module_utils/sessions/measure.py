@@ -14,6 +14,7 @@ from ..host.own_limits import set_own_limits
 from .base_read import Base, has_locked_password, read_base_limits, read_use_pam, sets_limits
 from .libpam_measure import Libpam, PamCall, PamOutcome
 from .pam_read import PamServices, name_here, prepared_services
+from .selinux_reset_read import SoftReset, apply_reset, find_soft_reset
 
 TIME_LIMIT = 20.0
 """Seconds that all sessions of one round may take together."""
@@ -62,7 +63,7 @@ class SessionResult(NamedTuple):
     A single limit that cannot be known is absent from it (``core`` in sudo's sessions).
     ``opens`` is ``None`` where that was not found out. ``how`` says how ``limits`` were measured.
     ``base`` holds the limits that the session inherited, where they are known. ``cgroup`` is
-    /proc/PID/cgroup inside of it.
+    /proc/PID/cgroup inside of it. ``reset`` is what SELinux took of what PAM had set.
     """
 
     service: str
@@ -73,6 +74,7 @@ class SessionResult(NamedTuple):
     opens: bool | None = None
     base: Mapping[str, Rlimit] | None = None
     cgroup: str = ""
+    reset: SoftReset | None = None
 
 
 def pick_users(count: int = 1) -> list[str]:
@@ -177,8 +179,22 @@ def _measure_round(
             base = bases[service]
             requests.append(SessionRequest(service, user, base.limits, base.how))
     for result in _probe_all(requests, services, time_limit):
-        results[result.service, result.user] = result
+        results[result.service, result.user] = _start_shell(result, bases[result.service].pid)
     return {pair: result._replace(base=bases[pair[0]].limits) for pair, result in results.items()}
+
+
+def _start_shell(result: SessionResult, pid: int) -> SessionResult:
+    """Return a session as SELinux leaves it once a daemon has started the user's shell."""
+    if result.limits is None:
+        return result
+    try:
+        reset = find_soft_reset(result.service, result.user, pid)
+    except OSError as error:
+        return result._replace(limits=None, reason=str(error))
+    if reset is None:
+        return result
+    how = f"{result.how}, whose soft limits SELinux reset"
+    return result._replace(limits=apply_reset(result.limits, reset), how=how, reset=reset)
 
 
 def _find_refusal(service: str, user: str) -> str:

@@ -97,8 +97,9 @@ class Sessions(Place["tuple[SessionRule, ...]"]):
         from .connection_causes import CODES as CONNECTION
         from .doubts import CODES as DOUBTS
         from .reach import CODES as REACH
+        from .selinux_causes import CODES as SELINUX
         from .shell_causes import CODES as SHELL
 
         place = self.names[0]
-        own = (CODES, REACH, SHELL, DOUBTS)
+        own = (CODES, REACH, SELINUX, SHELL, DOUBTS)
         return (*((place, codes) for codes in own), ("connection", CONNECTION))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..core.values import Declaration, NamedTuple, Rlimit
-from ..sessions.causes import SessionFacts, predict_session
+from ..sessions.facts import SessionFacts, predict_session
 from .slurm_conf import Propagation
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ..core.distribution import Distribution
 from ..core.values import Declaration, NamedTuple, Rlimit
-from ..sessions.causes import SessionFacts, predict_session
+from ..sessions.facts import SessionFacts, predict_session
 from ..sessions.model import FD_SETSIZE
 from .limits import Reading, Statement, read_manager_limits, read_unit_limits
 from .unit_file import Source

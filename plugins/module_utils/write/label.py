@@ -9,11 +9,10 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-from functools import lru_cache
 
-_LOADED = "/sys/fs/selinux/enforce"
+from ..host.selinux_read import LIBRARY, LOADED, load_library
+
 _ATTRIBUTE = "security.selinux"
-_LIBRARY = "libselinux.so.1"
 
 
 def apply_label(file: str | int, path: str, root: str = "/") -> None:
@@ -27,11 +26,11 @@ def apply_label(file: str | int, path: str, root: str = "/") -> None:
     :param path: The name that decides.
     :raises OSError: If SELinux is on and the label cannot be found out or set.
     """
-    if root != "/" or not os.path.exists(_LOADED):
+    if root != "/" or not os.path.exists(LOADED):
         return
-    library = _load()
+    library = load_library()
     if library is None:
-        raise OSError(f"{path}: SELinux is on, and {_LIBRARY}, which knows its label, is missing")
+        raise OSError(f"{path}: SELinux is on, and {LIBRARY}, which knows its label, is missing")
     if library.is_selinux_enabled() != 1:
         return
     label = _find_label(library, path, os.stat(file).st_mode)
@@ -44,14 +43,6 @@ def apply_label(file: str | int, path: str, root: str = "/") -> None:
         if exc.errno != errno.ENOTSUP:  # Its file system is labeled as a whole.
             shown = (label or b"").rstrip(b"\0").decode("ascii", "replace")
             raise OSError(f"{path}: cannot be labeled {shown} for SELinux: {exc}") from exc
-
-
-@lru_cache(maxsize=1)
-def _load() -> ctypes.CDLL | None:
-    try:
-        return ctypes.CDLL(_LIBRARY, use_errno=True)
-    except OSError:
-        return None
 
 
 def _find_label(library: ctypes.CDLL, path: str, mode: int) -> bytes | None:

@@ -49,12 +49,12 @@ class Policy:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "enforce").write_text("1")
     (tmp_path / "etc").mkdir()
-    monkeypatch.setattr(label, "_LOADED", str(tmp_path / "enforce"))
+    monkeypatch.setattr(label, "LOADED", str(tmp_path / "enforce"))
     return tmp_path / "etc"
 
 
 def load(monkeypatch: pytest.MonkeyPatch, policy: Policy | None) -> None:
-    monkeypatch.setattr(label, "_load", lambda: policy)
+    monkeypatch.setattr(label, "load_library", lambda: policy)
 
 
 def write(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

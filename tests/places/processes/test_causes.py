@@ -20,7 +20,7 @@ from mlhost_limits.processes.causes import (
     finish,
     merge_limits,
 )
-from mlhost_limits.sessions.causes import SessionFacts
+from mlhost_limits.sessions.facts import SessionFacts
 from mlhost_limits.sessions.model import Start
 from mlhost_limits.sessions.pam_limits import read_lines
 from mlhost_limits.sessions.shell_limits import ShellLine

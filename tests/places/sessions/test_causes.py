@@ -11,12 +11,8 @@ from mlhost_limits.core.distribution import Dialect
 from mlhost_limits.core.finding import Requirement
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.values import RLIMITS, UNLIMITED, Rlimit, User
-from mlhost_limits.sessions.causes import (
-    CODES,
-    SessionFacts,
-    find_session_causes,
-    predict_session,
-)
+from mlhost_limits.sessions.causes import CODES, find_session_causes
+from mlhost_limits.sessions.facts import SessionFacts, predict_session
 from mlhost_limits.sessions.model import Start
 from mlhost_limits.sessions.pam_limits import read_lines
 from mlhost_limits.sessions.reach import Hindrance

@@ -11,7 +11,7 @@ from mlhost_limits.core.distribution import Dialect
 from mlhost_limits.core.finding import Requirement
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.values import RLIMITS, UNLIMITED, Declaration, Rlimit, User
-from mlhost_limits.sessions.causes import SessionFacts
+from mlhost_limits.sessions.facts import SessionFacts
 from mlhost_limits.sessions.model import Start
 from mlhost_limits.sessions.pam_limits import read_lines
 from mlhost_limits.slurm.causes import (

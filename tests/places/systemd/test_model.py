@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from mlhost_limits.core.distribution import Dialect
 from mlhost_limits.core.values import Declaration, Rlimit, User
-from mlhost_limits.sessions.causes import SessionFacts
+from mlhost_limits.sessions.facts import SessionFacts
 from mlhost_limits.sessions.model import Start
 from mlhost_limits.sessions.pam_limits import read_lines
 from mlhost_limits.systemd.model import (

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Find out whether SELinux takes the soft limits that PAM set from a shell that a daemon starts.
+
+A process that gets into another domain as it runs a program keeps its soft limits if the policy
+allows ``rlimitinh``. Otherwise they fall to those that the kernel itself began with, which are
+those of kthreadd. Source: ``selinux_bprm_committing_creds()`` in security/selinux/hooks.c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..core.values import NamedTuple, Rlimit
+from ..host.daemons import read_comm
+from ..host.look import read_limits
+from ..host.selinux_read import (
+    find_default_context,
+    find_domain,
+    find_login_context,
+    is_allowed,
+    is_enforced,
+    read_context,
+)
+
+_FIRST = 2
+"""The process of kthreadd, the first that the kernel starts beside process 1."""
+
+
+class SoftReset(NamedTuple):
+    """From which type to which shells lose their soft limits, and at which they start.
+
+    ``soft`` are those of the kernel, by item; a hard limit that is lower counts before them.
+    """
+
+    source: str
+    targets: tuple[str, ...]
+    soft: Mapping[str, int]
+
+
+def find_soft_reset(service: str, user: str, pid: int) -> SoftReset | None:
+    """Return what SELinux resets in sessions of a service, or nothing where limits stay.
+
+    :param pid: The daemon of the service; for login a getty.
+    :raises OSError: If that cannot be found out.
+    """
+    if not pid or not is_enforced():
+        return None
+    source = read_context(pid)
+    if service == "login":
+        source = find_domain(source, "/bin/login")
+    resets = [
+        _name_type(target)
+        for target in _find_targets(service, user, source)
+        if target != source and not is_allowed(source, target, "rlimitinh")
+    ]
+    if not resets:
+        return None
+    return SoftReset(_name_type(source), tuple(dict.fromkeys(resets)), _read_first_limits())
+
+
+def apply_reset(limits: Mapping[str, Rlimit], reset: SoftReset | None) -> dict[str, Rlimit]:
+    """Return what a shell starts with of what PAM has set."""
+    if reset is None:
+        return dict(limits)
+    return {
+        item: Rlimit(min(limit.hard, reset.soft.get(item, limit.soft)), limit.hard)
+        for item, limit in limits.items()
+    }
+
+
+def _find_targets(service: str, user: str, source: bytes) -> Iterator[bytes]:
+    """Yield the contexts in which a service starts what it starts for a user."""
+    yield find_login_context(user, source)
+    if service in ("cron", "crond"):
+        yield find_default_context(b"system_u", source)  # What /etc/cron.d has of the user.
+
+
+def _name_type(context: bytes) -> str:
+    return context.decode("ascii", "replace").split(":")[2]
+
+
+def _read_first_limits() -> dict[str, int]:
+    if read_comm(_FIRST) != "kthreadd":
+        raise OSError("the soft limits to which SELinux resets are not known: no kthreadd here")
+    return {item: limit.soft for item, limit in read_limits(_FIRST).items()}
