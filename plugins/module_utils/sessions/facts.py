@@ -10,7 +10,7 @@ from .limits_conf import LimitsLine
 from .model import Start, find_refused, predict_limits
 from .pam_limits import Resolution, resolve_limits
 from .reach import Hindrance
-from .selinux_reset_read import SoftReset, apply_reset
+from .soft_reset import SoftReset, apply_reset
 from .unread import Unread
 
 

@@ -14,7 +14,8 @@ from ..host.own_limits import set_own_limits
 from .base_read import Base, has_locked_password, read_base_limits, read_use_pam, sets_limits
 from .libpam_measure import Libpam, PamCall, PamOutcome
 from .pam_read import PamServices, name_here, prepared_services
-from .selinux_reset_read import SoftReset, apply_reset, find_soft_reset
+from .selinux_reset_read import find_soft_reset
+from .soft_reset import SoftReset, apply_reset
 
 TIME_LIMIT = 20.0
 """Seconds that all sessions of one round may take together."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..core.cause import Cause, Remedy, append_line
-from .selinux_reset_read import SoftReset
+from .soft_reset import SoftReset
 
 CODES = {
     "selinux-resets-soft-limits": "SELinux does not let a daemon pass its soft limits on to shells",

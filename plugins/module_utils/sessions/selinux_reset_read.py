@@ -8,9 +8,8 @@ those of kthreadd. Source: ``selinux_bprm_committing_creds()`` in security/selin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from ..core.values import NamedTuple, Rlimit
 from ..host.daemons import read_comm
 from ..host.look import read_limits
 from ..host.selinux_read import (
@@ -21,20 +20,10 @@ from ..host.selinux_read import (
     is_enforced,
     read_context,
 )
+from .soft_reset import SoftReset
 
 _FIRST = 2
 """The process of kthreadd, the first that the kernel starts beside process 1."""
-
-
-class SoftReset(NamedTuple):
-    """From which type to which shells lose their soft limits, and at which they start.
-
-    ``soft`` are those of the kernel, by item; a hard limit that is lower counts before them.
-    """
-
-    source: str
-    targets: tuple[str, ...]
-    soft: Mapping[str, int]
 
 
 def find_soft_reset(service: str, user: str, pid: int) -> SoftReset | None:
@@ -56,16 +45,6 @@ def find_soft_reset(service: str, user: str, pid: int) -> SoftReset | None:
     if not resets:
         return None
     return SoftReset(_name_type(source), tuple(dict.fromkeys(resets)), _read_first_limits())
-
-
-def apply_reset(limits: Mapping[str, Rlimit], reset: SoftReset | None) -> dict[str, Rlimit]:
-    """Return what a shell starts with of what PAM has set."""
-    if reset is None:
-        return dict(limits)
-    return {
-        item: Rlimit(min(limit.hard, reset.soft.get(item, limit.soft)), limit.hard)
-        for item, limit in limits.items()
-    }
 
 
 def _find_targets(service: str, user: str, source: bytes) -> Iterator[bytes]:

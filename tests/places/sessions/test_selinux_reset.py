@@ -12,7 +12,8 @@ from mlhost_limits.sessions.causes import find_session_causes
 from mlhost_limits.sessions.facts import SessionFacts, predict_session
 from mlhost_limits.sessions.limits_conf import LimitsLine, parse_limits_conf
 from mlhost_limits.sessions.model import start_with
-from mlhost_limits.sessions.selinux_reset_read import SoftReset, apply_reset, find_soft_reset
+from mlhost_limits.sessions.selinux_reset_read import find_soft_reset
+from mlhost_limits.sessions.soft_reset import SoftReset, apply_reset
 
 SSHD, USER = b"system_u:system_r:sshd_t:s0", b"unconfined_u:unconfined_r:unconfined_t:s0"
 CRON, JOB = b"system_u:system_r:crond_t:s0", b"system_u:system_r:system_cronjob_t:s0"
