@@ -153,7 +153,7 @@ STAGES = {
     "molecule": molecule_steps,
 }
 PLACES = sorted(path.name for path in (TOP / "tests/places").iterdir() if path.is_dir())
-HOSTS = ("bookworm", "bookworm+slurm", "bookworm+podman", "bookworm+hostile")
+HOSTS = ("bookworm", "bookworm+slurm", "bookworm+podman", "bookworm+hostile", "bookworm+selinux")
 LANES = 2
 """A guest keeps one core busy, and so do most of the others."""
 
