@@ -12,7 +12,7 @@ import yaml
 from mlhost_limits.core import distribution
 
 from tests.bench.values import GUEST, format_variables
-from tests.host import upstream_pam
+from tests.host import built_like, upstream_pam
 from tests.places.sessions.lockouts import LOCKOUTS
 from tests.releases.table import split_page
 from tests.seeds.__main__ import CASES
@@ -51,6 +51,8 @@ def test_how_much_was_shown_is_said_of_each_distribution() -> None:
     built = {name for name, (how, _what) in rows.items() if how == "built like"}
     assert all(what for how, what in rows.values() if how == "built like")
     assert Path(upstream_pam.__file__ or "").relative_to(TOP).as_posix() in shown
+    assert built == {name.replace("like-rhel", "rhel ") for name in built_like.FAMILIES}
+    assert Path(built_like.__file__ or "").relative_to(TOP).as_posix() in shown
     assert built <= trees
     expected = {**dict.fromkeys(rows, "sources alone"), **dict.fromkeys(trees, "files alone")}
     expected.update(dict.fromkeys(booted, "booted"))

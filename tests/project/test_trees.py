@@ -185,6 +185,35 @@ def test_a_nofile_above_nr_open_locks_out_but_not_on_ubuntu(
         assert ('limits.conf:1 "* - nofile 2147483648"' in one["reason"]) == refused
 
 
+@pytest.mark.parametrize(
+    ("config", "doubted"),
+    [
+        ("SELINUX=enforcing\nSELINUXTYPE=targeted\n", {"cron"}),
+        ("SELINUX=enforcing\n", {"cron"}),
+        ("# SELINUX=disabled\nSELINUX = enforcing\nSELINUXTYPE=default\n", {"login", "cron"}),
+        ("SELINUX=permissive\nSELINUXTYPE=default\n", set()),
+        ("", set()),
+    ],
+)
+@pytest.mark.parametrize("tree", ["Red Hat 9"], indirect=True)
+def test_what_selinux_may_take_is_not_predicted(
+    tree: Path, config: str, doubted: set[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of soft limits alone, and where Red Hat's own policy is not known to leave them."""
+    write(tree, "/etc/security/limits.conf", "* - nofile 65536\n")
+    write(tree, "/etc/selinux/config", config)
+    asked = {"sessions": [{"users": ["alice"], "limits": {"nofile": 65536}}]}
+    (tree / "policy.json").write_text(json.dumps(asked))
+    words = ["--root", str(tree), "--policy", str(tree / "policy.json"), "--json"]
+    assert cli.main(["check", *words]) == 0
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    for service in ("su", "login", "cron"):
+        own = {f["bound"]: f for f in findings if f["place"] == f"session:alice@{service}"}
+        assert own["hard"]["after_boot"] == "pass"
+        assert own["soft"]["after_boot"] == ("unknown" if service in doubted else "pass")
+        assert ("may take soft limits from what" in own["soft"]["reason"]) == (service in doubted)
+
+
 @pytest.mark.parametrize("tree", TREES, indirect=True)
 def test_what_the_roles_write_is_what_counts(
     tree: Path, capsys: pytest.CaptureFixture[str]

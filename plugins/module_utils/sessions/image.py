@@ -20,6 +20,7 @@ from .pam_stack import find_service_file
 from .reach import Hindrance, find_bypass, find_hindrances
 from .refusals_read import find_refusal
 from .rules import covers_everyone, find_limits, named_groups, named_users
+from .selinux_tree_read import doubt_soft_limits
 from .tree_doubts_read import TreeDoubt, find_tree_doubts
 from .tree_read import SessionsTree, find_tree_sshd_unit, read_tree_use_pam
 from .tree_samples_read import choose_others, find_tree_user
@@ -111,6 +112,7 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
     doubts = () if refusal else tuple(find_tree_doubts(service, user, read))
     refused = "" if refusal else find_refusal(service, user, read)
     trouble = refusal or trouble or describe_unknown(read.dialect)
+    may_reset = doubt_soft_limits(service, tree.root)
     start = Start({}, {}, tree.at(TreeBoot).nr_open, read.dialect.resets)
     facts = SessionFacts(user, read.dialect, read.lines_of(user), start, hindrances)
     for wanted in require_limits(place, limits):
@@ -118,7 +120,8 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
             yield wanted, Forecast(UNKNOWN, reason=trouble)
         else:
             asked = facts._replace(asked=limits[wanted.item])
-            yield wanted, _doubt(wanted, foretell_session(wanted, asked), doubts, refused)
+            why = refused or (may_reset if wanted.bound == "soft" else "")
+            yield wanted, _doubt(wanted, foretell_session(wanted, asked), doubts, why)
 
 
 def _doubt(
@@ -126,7 +129,7 @@ def _doubt(
 ) -> Forecast:
     """Return a forecast that foretells no pass which a line may spoil after pam_limits.
 
-    :param refused: What turns the user away before, if something does.
+    :param refused: What turns the user away, or takes the limit, if something does.
     """
     spoilers = (
         f"{cite(one.at)} may change it after PAM" for one in doubts if one.may_spoil(wanted)
