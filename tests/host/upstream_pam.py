@@ -26,7 +26,6 @@ UNINSTALL = f"mv {_PLACE}.debian {_PLACE}"
 
 _DEFINES = (
     'LIMITS_FILE="/etc/security/limits.conf"',
-    'LIMITS_FILE_DIR="/etc/security/limits.d/*.conf"',
     'SCONFIG_DIR="/etc/security"',  # Since 1.6 it puts the two together itself.
     "HAVE_SYS_PRCTL_H=1",
     "UNUSED=",
@@ -51,8 +50,11 @@ def _fill(folder: Path, release: str) -> None:
     (work / "config.h").touch()
     # A symbol that nobody has would only show as "Module is unknown" when a session opens.
     words: list[str | Path] = ["gcc", "-shared", "-fPIC", "-O2", "-w", "-Wl,--no-undefined"]
+    program = source / "modules" / "pam_limits" / "pam_limits.c"
+    pattern = "" if '(LIMITS_FILE_DIR "/*.conf")' in program.read_text() else "/*.conf"
     words += [f"-D{define}" for define in _DEFINES]
+    words += [f'-DLIMITS_FILE_DIR="/etc/security/limits.d{pattern}"']
     words += [f"-I{path}" for path in (work, source / "libpam" / "include", source / "libpam")]
-    words += [source / "modules" / "pam_limits" / "pam_limits.c", "-l:libpam.so.0"]
+    words += [program, "-l:libpam.so.0"]
     run_tool([*words, "-o", folder / "pam_limits.so"], log, 120)
     shutil.rmtree(work)
