@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,7 +94,7 @@ def _apply_settings(
         if (
             item in settings
             and user.uid != 0
-            and _are_too_many(item, settings[item], user, asks_logind=dialect.line_length == 0)
+            and _are_too_many(item, settings[item], user, asks_logind=asks_logind())
         ):
             session["opens"] = False
     if "nonewprivs" in settings:
@@ -104,6 +105,13 @@ def _apply_settings(
         path = Path("/", there, there)
         session["opens"] = Path("/", there).is_dir() and path.is_dir()
         session["chroot"] = identify(str(path) if session["opens"] else "/")
+
+
+@lru_cache(maxsize=1)
+def asks_logind() -> bool:
+    """Tell whether the pam_limits of this system counts logins by logind, not by utmp(5)."""
+    found = sorted(Path("/usr/lib").glob("**/security/pam_limits.so"))
+    return any(b"sd_session_get_class" in path.read_bytes() for path in found)
 
 
 def _are_too_many(item: str, bound: Bound, user: User, asks_logind: bool) -> bool:
