@@ -54,9 +54,12 @@ def read_base_limits(service: str, proc: str = "/proc") -> Base:
     pid = find_login_daemon(service, proc)
     if pid is not None:
         try:
-            return Base(
-                read_limits(pid, proc), f"inherited from {read_comm(pid, proc)} (pid {pid})", pid
-            )
+            name = read_comm(pid, proc)
+            if name.startswith("("):  # systemd still prepares it, and sets limits last.
+                return Base(
+                    None, f"{name} (pid {pid}) is not yet what starts sessions of {service}"
+                )
+            return Base(read_limits(pid, proc), f"inherited from {name} (pid {pid})", pid)
         except OSError:
             pass  # It ended between the search and the look.
     return Base(None, f"no process that starts sessions of {service} is running")

@@ -476,6 +476,17 @@ def test_a_getty_stands_for_logins_at_the_console(
     assert (base.pid, base.how) == (95, "inherited from agetty (pid 95)")
 
 
+def test_a_daemon_that_systemd_still_prepares_passes_nothing_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until it runs its own program it has limits of process 1, which no session gets."""
+    monkeypatch.setattr(session_base, "read_unit_pids", lambda _unit: [7])
+    monkeypatch.setattr(session_base, "is_roots", lambda _pid, _proc: True)
+    write_process(tmp_path, 7, "(cron)")
+    reason = "(cron) (pid 7) is not yet what starts sessions of cron"
+    assert session_base.read_base_limits("cron", proc=str(tmp_path)) == Base(None, reason)
+
+
 def test_a_pid_file_that_names_another_process_is_not_believed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
