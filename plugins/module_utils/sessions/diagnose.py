@@ -191,6 +191,9 @@ def trace_session(user: str, service: str, item: str, look: Look) -> Iterator[Li
         raise ValueError(result.reason or f"no session of {user} through {service} is known")
     yield from _trace_start(item, facts, result.how)
     yield from _trace_lines(item, facts, look)
+    if facts.reset:
+        soft = format_quantity(facts.reset.soft[item], ITEMS[item].unit)
+        yield Link("SELinux", soft, f"soft, at most: {facts.reset.source} passes none on")
     yield Link(
         "predicted", format_pair(item, predict_session(facts)[item]), "what follows from these"
     )
