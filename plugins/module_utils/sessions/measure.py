@@ -175,7 +175,7 @@ def _measure_round(
         if reason:
             results[service, user] = SessionResult(service, user, None, "", reason, opens=False)
         elif service == "sshd" and bypass:
-            results[service, user] = _bypass_for(user, bypass)
+            results[service, user] = _start_shell(_bypass_for(user, bypass), bases[service].pid)
         else:
             base = bases[service]
             requests.append(SessionRequest(service, user, base.limits, base.how))
