@@ -15,15 +15,17 @@ PROGRAM = "/usr/local/lib/mlhost-limits/mlhost-limits.pyz"
 METRICS = "/var/lib/prometheus/node-exporter/mlhost-limits-black-box.prom"
 ENDS = "/var/lib/mlhost-limits/ends"
 LOOK = f"systemctl status {BOX}; journalctl -n 30 -u {BOX}; ls -la {ENDS}"
+# However slow the machine, the black box looks every 30 s: three times while this climbs, and twice
+# while it tries again before it gives up, as services do.
 CLIMB = """
 import time
 held = []
 try:
     while True:
         held.append(open('/dev/null'))
-        time.sleep(0.4)
+        time.sleep(1)
 except OSError:
-    time.sleep(12)  # A service tries again before it gives up, and a busy host looks seldom.
+    time.sleep(65)
     raise
 """
 
@@ -31,9 +33,9 @@ except OSError:
 @pytest.fixture(scope="module")
 def told(root: Host) -> str:
     """Let a service die of its descriptors, and return what is said of it afterwards."""
-    start = f'systemd-run --unit climb -p LimitNOFILE=120 -p User=alice python3 -c "{CLIMB}"'
+    start = f'systemd-run --unit climb -p LimitNOFILE=100 -p User=alice python3 -c "{CLIMB}"'
     root.check_output(start)
-    for _second in range(240):
+    for _second in range(400):
         done = root.run(f"{PROGRAM} why --unit climb.service")
         if "black box" in done.stdout:
             return str(done.stdout)
@@ -85,7 +87,7 @@ def test_what_is_kept_is_what_watch_writes(root: Host, told: str) -> None:
     report = find_report(root)
     assert report["format"] == "mlhost.limits/watch"
     assert report["reason"] == "nofile"
-    assert report["limits"][0]["most"] >= 118
+    assert report["limits"][0]["most"] >= 98
     assert report["limits"][0]["grew_since"]
 
 
