@@ -186,12 +186,39 @@ def test_a_nofile_above_nr_open_locks_out_but_not_on_ubuntu(
 
 
 @pytest.mark.parametrize(
+    ("control", "ends"),
+    [
+        ("required", True),
+        ("[success=ok default=bad]", True),
+        ("[default=ignore perm_denied=die]", True),
+        ("optional", False),
+        ("[default=ignore]", False),
+    ],
+)
+@pytest.mark.parametrize("tree", ["Red Hat 8"], indirect=True)
+def test_a_stack_that_does_not_mind_lets_the_session_open(
+    tree: Path, control: str, ends: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tree, "/etc/security/limits.conf", "* - nofile 2000000\n* - memlock unlimited\n")
+    write(tree, "/etc/pam.d/su", f"session {control} pam_limits.so\n")
+    asked = {"sessions": [{"users": ["alice"], "limits": {"memlock": "unlimited"}}]}
+    (tree / "policy.json").write_text(json.dumps(asked))
+    words = ["--root", str(tree), "--policy", str(tree / "policy.json"), "--json"]
+    assert cli.main(["check", *words]) == 0
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    own = {one["after_boot"] for one in findings if one["place"] == "session:alice@su"}
+    assert own == {"unknown" if ends else "pass"}
+
+
+@pytest.mark.parametrize(
     ("config", "doubted"),
     [
         ("SELINUX=enforcing\nSELINUXTYPE=targeted\n", {"cron"}),
         ("SELINUX=enforcing\n", {"cron"}),
         ("# SELINUX=disabled\nSELINUX = enforcing\nSELINUXTYPE=default\n", {"login", "cron"}),
         ("SELINUX=permissive\nSELINUXTYPE=default\n", set()),
+        ("SELINUX=Enforcing\r\nSELINUXTYPE=targeted\r\n", {"cron"}),
+        ("SELINUX=enforcing\nSELINUX=disabled\nSELINUXTYPE=mls\n", {"login", "cron"}),
         ("", set()),
     ],
 )

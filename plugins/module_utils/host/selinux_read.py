@@ -58,7 +58,9 @@ def find_login_context(user: str, source: bytes) -> bytes:
     :raises OSError: If the policy has none, or libselinux is missing.
     """
     library, own, level = _need(), ctypes.c_char_p(), ctypes.c_char_p()
-    _demand(library.getseuserbyname(user.encode(), ctypes.byref(own), ctypes.byref(level)), user)
+    _demand(
+        library.getseuserbyname(os.fsencode(user), ctypes.byref(own), ctypes.byref(level)), user
+    )
     known = own.value or b""
     for text in (own, level):
         library.free(text)

@@ -137,7 +137,7 @@ def _blame_nr_open(
 
 def _describe_refusal(item: str, facts: SessionFacts) -> str:
     """Say what becomes of a session for which the kernel refuses a limit."""
-    if facts.dialect.ends_sessions:
+    if facts.ends:
         return "and PAM then refuses the login"
     return f"and the session keeps {format_pair(item, facts.start.inherited[item])}"
 

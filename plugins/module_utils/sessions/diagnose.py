@@ -20,7 +20,7 @@ from .facts import SessionFacts, find_ending, predict_session
 from .host_read import SessionsRead
 from .measure import SessionResult, measure_sessions
 from .model import Start, find_baseline
-from .reach import Hindrance, find_bypass, find_hindrances
+from .reach import Hindrance, ends_with_limits, find_bypass, find_hindrances
 from .rivals import keep_rivals
 from .rules import find_domain, find_limits
 from .shell_causes import find_shell_causes
@@ -169,7 +169,8 @@ def gather_session(result: SessionResult, look: Look) -> SessionFacts | None:
     lines, unread = read.lines_of(user), read.unread_lines
     at_boot = find_nr_open_at_boot(look)
     facts = SessionFacts(user, read.dialect, lines, start, hindrances, unread, at_boot)
-    return facts._replace(reset=result.reset)
+    is_fatal = ends_with_limits(result.service, read.pam_files)
+    return facts._replace(reset=result.reset, is_fatal=is_fatal)
 
 
 def _find_hindrances(service: str, look: Look) -> Iterator[Hindrance]:
@@ -191,7 +192,7 @@ def trace_session(user: str, service: str, item: str, look: Look) -> Iterator[Li
         raise ValueError(result.reason or f"no session of {user} through {service} is known")
     yield from _trace_start(item, facts, result.how)
     yield from _trace_lines(item, facts, look)
-    if facts.reset:
+    if facts.reset and item in facts.reset.soft:
         soft = format_quantity(facts.reset.soft[item], ITEMS[item].unit)
         yield Link("SELinux", soft, f"soft, at most: {facts.reset.source} passes none on")
     yield Link(

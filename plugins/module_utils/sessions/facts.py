@@ -21,7 +21,8 @@ class SessionFacts(NamedTuple):
     run, or reads something else. ``unread`` are entries of files that it skips.
     ``domain`` is for whom a remedy states a limit; the user alone where it is empty. ``asked`` is
     what the policy asks of both bounds of it.
-    ``reset`` is what SELinux takes of it before the shell runs.
+    ``reset`` is what SELinux takes of it before the shell runs. ``is_fatal``: whether no session
+    opens where pam_limits fails.
     ``nr_open_at_boot`` is fs.nr_open as a boot will have it, 0 where that is not known.
     """
 
@@ -35,6 +36,12 @@ class SessionFacts(NamedTuple):
     domain: str = ""
     asked: Limit | None = None
     reset: SoftReset | None = None
+    is_fatal: bool = True
+
+    @property
+    def ends(self) -> bool:
+        """Tell whether a limit that the kernel refuses ends the session."""
+        return self.is_fatal and self.dialect.ends_sessions
 
     @property
     def resolution(self) -> Resolution:
@@ -53,6 +60,6 @@ def predict_session(facts: SessionFacts) -> dict[str, Rlimit]:
 
 def find_ending(facts: SessionFacts) -> str | None:
     """Return the item for which the kernel refuses what is stated, and PAM the session."""
-    if not facts.dialect.ends_sessions or any(one.lines is None for one in facts.hindrances[:1]):
+    if not facts.ends or any(one.lines is None for one in facts.hindrances[:1]):
         return None
     return find_refused(facts.resolution, facts.start)

@@ -17,7 +17,7 @@ from .pam_limits import (
     find_obstacle,
 )
 from .pam_stack import find_service_file
-from .reach import Hindrance, find_bypass, find_hindrances
+from .reach import Hindrance, ends_with_limits, find_bypass, find_hindrances
 from .refusals_read import find_refusal
 from .rules import covers_everyone, find_limits, named_groups, named_users
 from .selinux_tree_read import doubt_soft_limits
@@ -39,8 +39,9 @@ def foretell_session(wanted: Requirement, facts: SessionFacts) -> Forecast:
     """Return what a session gets, whatever the service that opens it starts from."""
     bounds = facts.start.nr_open, facts.start.resets
     scenes = [facts._replace(start=start_with(one, *bounds)) for one in list_extremes()]
-    if facts.start.nr_open and any(find_ending(one) for one in scenes):
-        return Forecast(UNKNOWN, reason=_describe_ending(facts, scenes[-1]))
+    ending = find_ending(scenes[-1]) if facts.start.nr_open else None
+    if ending:
+        return Forecast(UNKNOWN, reason=_describe_ending(ending, facts))
     seen = [observe_limit(wanted, predict_session(one), "", "") for one in scenes]
     statuses = {judge(wanted, one).status for one in seen}
     if len(statuses) > 1 or UNKNOWN in statuses:
@@ -50,9 +51,8 @@ def foretell_session(wanted: Requirement, facts: SessionFacts) -> Forecast:
     return conclude(statuses.pop(), seen[-1].value, bound, tuple(causes))
 
 
-def _describe_ending(facts: SessionFacts, scene: SessionFacts) -> str:
+def _describe_ending(item: str, facts: SessionFacts) -> str:
     """Say which line keeps sessions from opening, unless the first boot raises fs.nr_open."""
-    item = find_ending(scene) or ""
     line = facts.resolution.bounds[item, "hard"].winner
     return (
         f"{cite(line)} states more than {facts.start.nr_open}, the least that fs.nr_open may be:"
@@ -115,6 +115,8 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
     may_reset = doubt_soft_limits(service, tree.root)
     start = Start({}, {}, tree.at(TreeBoot).nr_open, read.dialect.resets)
     facts = SessionFacts(user, read.dialect, read.lines_of(user), start, hindrances)
+    if not refusal:
+        facts = facts._replace(is_fatal=ends_with_limits(_name_in(read, service), read.pam_files))
     for wanted in require_limits(place, limits):
         if trouble or wanted.bound == "value":
             yield wanted, Forecast(UNKNOWN, reason=trouble)
@@ -146,14 +148,19 @@ def _ask_hindrances(service: str, tree: Tree) -> tuple[tuple[Hindrance, ...], st
         return (), str(exc)
 
 
+def _name_in(read: SessionsTree, service: str) -> str:
+    """Return the name that a service has in the tree: Red Hat has crond."""
+    is_there = find_service_file(service, read.pam_files) is not None
+    return "crond" if service == "cron" and not is_there else service
+
+
 def _find_hindrances(service: str, tree: Tree) -> Iterator[Hindrance]:
     """Yield why the limits files do not count for a service of the tree.
 
     :raises ValueError: If there is none of that name, or libpam refuses it.
     """
     read = tree.at(SessionsTree)
-    if service == "cron" and find_service_file(service, read.pam_files) is None:
-        service = "crond"  # As Red Hat has it.
+    service = _name_in(read, service)
     if find_service_file(service, read.pam_files) is None:
         raise ValueError(f"no PAM service {service!r} in this image")
     if service == "sshd":

@@ -237,6 +237,15 @@ def find_pam_limits(lines: Sequence[PamLine]) -> list[PamLine]:
     return [line for line in lines if line.name == "pam_limits" and line.control != "substack"]
 
 
+def is_fatal(line: PamLine) -> bool:
+    """Tell whether a session does not open where a module fails (pam.conf(5))."""
+    control = line.control.lower()
+    if "=" not in control:
+        return control in ("required", "requisite")
+    actions = dict(word.partition("=")[::2] for word in control.split())
+    return actions.get("perm_denied", actions.get("default", "bad")) in ("bad", "die")
+
+
 def find_unknown_modules(lines: Sequence[PamLine]) -> list[PamLine]:
     """Return the calls of modules that a quiet session does not run and that nobody knows."""
     called = [line for line in lines if line.module and line.control != "substack"]

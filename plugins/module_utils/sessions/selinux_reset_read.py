@@ -55,7 +55,10 @@ def _find_targets(service: str, user: str, source: bytes) -> Iterator[bytes]:
 
 
 def _name_type(context: bytes) -> str:
-    return context.decode("ascii", "replace").split(":")[2]
+    parts = context.decode("ascii", "replace").split(":")
+    if len(parts) < 3 or not parts[2].isidentifier():
+        raise OSError(f"SELinux does not tell: {':'.join(parts)!r} is no context of a process")
+    return parts[2]
 
 
 def _read_first_limits() -> dict[str, int]:

@@ -8,7 +8,8 @@ import re
 from ..host.files import read_text
 
 _CONFIG = "/etc/selinux/config"
-_LINE = re.compile(r"^\s*(SELINUX|SELINUXTYPE)\s*=\s*([A-Za-z0-9_-]+)", re.MULTILINE)
+_ENFORCING = re.compile(r"^[ \t]*SELINUX[ \t]*=[ \t]*enforcing", re.MULTILINE | re.IGNORECASE)
+_TYPE = re.compile(r"^[ \t]*SELINUXTYPE[ \t]*=[ \t]*([A-Za-z0-9_-]+)", re.MULTILINE)
 # Fedora's, and Red Hat's which is made of it: authlogin.te has userdom_set_rlimitnh(login_pgm).
 _LEAVES = {"targeted": ("sshd", "login")}
 _STARTS_SHELLS = ("sshd", "login", "cron", "crond")
@@ -20,10 +21,9 @@ def doubt_soft_limits(service: str, root: str) -> str:
     The policy of a tree is not asked: only the kernel that has loaded it could tell.
     """
     text = read_text(_CONFIG, root) or ""
-    stated = dict(_LINE.findall(text))
-    kind = stated.get("SELINUXTYPE", "targeted")
-    if stated.get("SELINUX") != "enforcing" or service not in _STARTS_SHELLS:
+    kinds = _TYPE.findall(text) or ["targeted"]
+    if service not in _STARTS_SHELLS or not _ENFORCING.search(text):
         return ""
-    if service in _LEAVES.get(kind, ()):
+    if all(service in _LEAVES.get(kind, ()) for kind in kinds):
         return ""
-    return f"SELinux ({_CONFIG}, {kind}) may take soft limits from what {service} starts"
+    return f"SELinux ({_CONFIG}, {kinds[-1]}) may take soft limits from what {service} starts"
