@@ -66,7 +66,9 @@ def find_session_causes(wanted: Requirement, facts: SessionFacts) -> list[Cause]
 
 
 def _meets(wanted: Requirement, limits: dict[str, Rlimit]) -> bool:
-    return wanted.is_met_by(wanted.pick(limits[wanted.item]))
+    """Tell whether limits are as required, or say nothing of it, as of ``maxlogins``."""
+    limit = limits.get(wanted.item)
+    return limit is None or wanted.is_met_by(wanted.pick(limit))
 
 
 def _find_next(wanted: Requirement, facts: SessionFacts) -> tuple[Cause, SessionFacts] | None:
@@ -121,11 +123,14 @@ def _blame_nr_open(
         f"{cite(line)} asks for more than fs.nr_open, {nr_open}: the kernel refuses it, {refused}"
     )
     code, others = "pam-above-nr-open", [one for one in bound.shadowed if one.value != line.value]
-    stated = any(isinstance(one.value, int) and one.value <= nr_open for one in others)
-    if stated or (asked.hard > _LARGEST_NR_OPEN and wanted.item != "nofile"):
+    is_own = wanted.item == "nofile"
+    fit = [one.value for one in others if isinstance(one.value, int) and one.value <= nr_open]
+    if any(not is_own or wanted.is_met_by(value) for value in fit) or (
+        asked.hard > _LARGEST_NR_OPEN and not is_own
+    ):
         return Cause(code, text, comment_out(line, _RELOGIN), line), _without(line, facts)
-    if asked.hard > _LARGEST_NR_OPEN:
-        return _restate(code, text, wanted, line, facts)
+    if is_own and (asked.hard > _LARGEST_NR_OPEN or wanted.minimum is None):
+        return _restate(code, text, _require_hard(wanted, facts), line, facts)
     commands: tuple[tuple[str, ...], ...] = (raise_now("fs.nr_open", asked.hard),)
     if facts.nr_open_at_boot < asked.hard:
         file = append_line("/etc/sysctl.d/95-site.conf", f"fs.nr_open = {asked.hard}")
@@ -133,6 +138,14 @@ def _blame_nr_open(
     remedy = Remedy("raise fs.nr_open, now and at boot", commands, _RELOGIN)
     raised = facts.start._replace(nr_open=asked.hard)
     return Cause(code, text, remedy, line), facts._replace(start=raised)
+
+
+def _require_hard(wanted: Requirement, facts: SessionFacts) -> Requirement:
+    """Return what a line for the hard limit must state for a requirement to be met."""
+    if wanted.minimum is None:
+        return wanted._replace(bound="hard")
+    hard = facts.asked.hard if facts.asked else None
+    return wanted._replace(bound="hard", minimum=max(wanted.minimum, hard or 0))
 
 
 def _describe_refusal(item: str, facts: SessionFacts) -> str:

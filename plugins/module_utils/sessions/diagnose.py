@@ -101,6 +101,8 @@ def _explain_closed(finding: Finding, facts: SessionFacts, result: SessionResult
     if result.opens is not False or not find_ending(facts):
         return finding
     causes = tuple(find_session_causes(finding.requirement, facts))
+    if not causes:
+        return finding
     seen = Observation("no session", result.how)
     return finding._replace(status=FAIL, observation=seen, causes=causes)
 
@@ -121,6 +123,7 @@ def _explain(
     if foretold != observe_limit(wanted, result.limits, "", "").value:
         return finding._replace(outlook=Outlook(finding.status, "", UNKNOWN))
     at_boot = judge(wanted, observe_limit(wanted, booted.limits, "", "")).status
+    at_boot = FAIL if find_ending(booted.facts) else at_boot
     causes: list[Cause] = []
     if finding.status == FAIL and observed != foretold and shell:
         lines = shell.lines if finding.owner or shell.given is None else shell.given.lines
@@ -170,7 +173,8 @@ def gather_session(result: SessionResult, look: Look) -> SessionFacts | None:
     at_boot = find_nr_open_at_boot(look)
     facts = SessionFacts(user, read.dialect, lines, start, hindrances, unread, at_boot)
     is_fatal = ends_with_limits(result.service, read.pam_files)
-    return facts._replace(reset=result.reset, is_fatal=is_fatal)
+    facts = facts._replace(reset=result.reset, is_fatal=is_fatal)
+    return facts._replace(is_fatal=False) if result.opens and find_ending(facts) else facts
 
 
 def _find_hindrances(service: str, look: Look) -> Iterator[Hindrance]:
@@ -194,10 +198,11 @@ def trace_session(user: str, service: str, item: str, look: Look) -> Iterator[Li
     yield from _trace_lines(item, facts, look)
     if facts.reset and item in facts.reset.soft:
         soft = format_quantity(facts.reset.soft[item], ITEMS[item].unit)
-        yield Link("SELinux", soft, f"soft, at most: {facts.reset.source} passes none on")
-    yield Link(
-        "predicted", format_pair(item, predict_session(facts)[item]), "what follows from these"
-    )
+        yield Link("SELinux", soft, f"soft, the kernel's own: {facts.reset.source} passes none on")
+    predicted = format_pair(item, predict_session(facts)[item])
+    ending = find_ending(facts)
+    what = f"the kernel refuses {ending}, and PAM then the login" if ending else ""
+    yield Link("predicted", "" if ending else predicted, what or "what follows from these")
     if result.limits is None or item not in result.limits:
         yield Link("session", "unknown", result.reason or f"{item} is set after PAM")
         return

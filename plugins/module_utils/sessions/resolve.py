@@ -14,7 +14,7 @@ from ..host.files import under
 from ..kernel.resolve import find_highest_nr_open
 from .dialect_read import read_dialect
 from .limits_read import find_hanging_limits_files, read_limits_files
-from .model import predict_limits, start_with
+from .model import find_refused, predict_limits, start_with
 from .pam_limits import (
     LIMITS_CONF,
     Resolution,
@@ -86,11 +86,12 @@ def _list_limits(
     asked = _fill_nr_open(resolution, nr_open) if dialect.reads_nr_open else resolution
     starts = [start_with(limit, nr_open, dialect.resets) for limit in list_extremes()]
     given = [predict_limits(asked, start) for start in starts]
+    ends = dialect.ends_sessions and find_refused(asked, starts[-1]) is not None
     for (item, kind), bound in resolution.bounds.items():
         values = {getattr(limits[item], kind) for limits in given if item in limits}
         wanted = asked.bounds[item, kind].winner.value
         spoiled = _find_spoiler(item, kind, wanted, doubts)
-        effect = spoiled or _find_effect(item, wanted, values, nr_open, dialect.ends_sessions)
+        effect = spoiled or _find_effect(item, wanted, values, nr_open, ends)
         entry = describe("", item, kind, bound, ITEMS[item].unit, effect)
         if bound.winner.value == UNLIMITED and not dialect.reads_nr_open:
             entry["value"] = "unlimited"  # And not the value of fs.nr_open.

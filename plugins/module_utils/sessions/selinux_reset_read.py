@@ -8,6 +8,7 @@ those of kthreadd. Source: ``selinux_bprm_committing_creds()`` in security/selin
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 from ..host.daemons import read_comm
@@ -22,6 +23,12 @@ from ..host.selinux_read import (
 )
 from .soft_reset import SoftReset
 
+_STARTED_BY_DAEMON = {
+    "login": ("/bin/login",),
+    "sshd": ("/usr/libexec/openssh/sshd-session", "/usr/lib/openssh/sshd-session"),
+}
+"""What a daemon runs to open a session, maybe in a domain of its own; sshd does since 9.8."""
+
 _FIRST = 2
 """The process of kthreadd, the first that the kernel starts beside process 1."""
 
@@ -35,8 +42,8 @@ def find_soft_reset(service: str, user: str, pid: int) -> SoftReset | None:
     if not pid or not is_enforced():
         return None
     source = read_context(pid)
-    if service == "login":
-        source = find_domain(source, "/bin/login")
+    for program in filter(os.path.exists, _STARTED_BY_DAEMON.get(service, ())):
+        source = find_domain(source, program)
     resets = [
         _name_type(target)
         for target in _find_targets(service, user, source)
@@ -57,7 +64,7 @@ def _find_targets(service: str, user: str, source: bytes) -> Iterator[bytes]:
 def _name_type(context: bytes) -> str:
     parts = context.decode("ascii", "replace").split(":")
     if len(parts) < 3 or not parts[2].isidentifier():
-        raise OSError(f"SELinux does not tell: {':'.join(parts)!r} is no context of a process")
+        raise OSError(f"SELinux does not tell: {':'.join(parts)!r} is not a context of a process")
     return parts[2]
 
 

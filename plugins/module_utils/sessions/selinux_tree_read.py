@@ -8,11 +8,11 @@ import re
 from ..host.files import read_text
 
 _CONFIG = "/etc/selinux/config"
-_ENFORCING = re.compile(r"^[ \t]*SELINUX[ \t]*=[ \t]*enforcing", re.MULTILINE | re.IGNORECASE)
-_TYPE = re.compile(r"^[ \t]*SELINUXTYPE[ \t]*=[ \t]*([A-Za-z0-9_-]+)", re.MULTILINE)
+_ENFORCING = re.compile(r"^[ \t]*SELINUX[ \t]*=[ \t]*enforcing", re.M | re.I)
+_TYPE = re.compile(r"^[ \t]*SELINUXTYPE[ \t]*=[ \t]*([A-Za-z0-9_-]+)", re.M | re.I)
 # Fedora's, and Red Hat's which is made of it: authlogin.te has userdom_set_rlimitnh(login_pgm).
 _LEAVES = {"targeted": ("sshd", "login")}
-_STARTS_SHELLS = ("sshd", "login", "cron", "crond")
+_STARTS_SHELLS = ("sshd", "login", "cron", "crond", "atd", "gdm-password", "remote")
 
 
 def doubt_soft_limits(service: str, root: str) -> str:
@@ -20,7 +20,10 @@ def doubt_soft_limits(service: str, root: str) -> str:
 
     The policy of a tree is not asked: only the kernel that has loaded it could tell.
     """
-    text = read_text(_CONFIG, root) or ""
+    try:
+        text = read_text(_CONFIG, root) or ""
+    except OSError as error:
+        return str(error) if service in _STARTS_SHELLS else ""
     kinds = _TYPE.findall(text) or ["targeted"]
     if service not in _STARTS_SHELLS or not _ENFORCING.search(text):
         return ""

@@ -369,6 +369,39 @@ def test_what_no_nr_open_allows_is_taken_out_for_the_sake_of_another_limit() -> 
     assert cause.remedy.text == "comment out limits.conf:1"
 
 
+@pytest.mark.parametrize(
+    ("lines", "wanted", "text"),
+    [  # What states enough is not taken away, and no other line is lost.
+        (
+            "* hard nofile 65536\nalice hard nofile 2000000\n",
+            HARD._replace(minimum=2000000),
+            "raise fs.nr_open, now and at boot",
+        ),
+        (
+            "* - nofile 2000000\n",
+            HARD._replace(minimum=None, maximum=65536),
+            'make limits.conf:1 "* hard nofile 65536"',
+        ),
+        (
+            "* soft nofile 65536\n* hard nofile 3000000000\n",
+            SOFT,
+            'make limits.conf:2 "* hard nofile 65536"',
+        ),
+    ],
+)
+def test_the_fix_of_a_refused_nofile_keeps_what_is_right(
+    lines: str, wanted: Requirement, text: str
+) -> None:
+    cause = find_session_causes(wanted, gather({CONF: lines}, dialect=UPSTREAM))[0]
+    assert cause.remedy.text == text
+
+
+def test_what_is_no_resource_limit_has_the_cause_as_well() -> None:
+    wanted = Requirement("session:alice@sshd", "maxlogins", "value", 10)
+    (cause,) = find_session_causes(wanted, gather(REFUSED, dialect=UPSTREAM))
+    assert cause.code == "pam-above-nr-open"
+
+
 def test_a_container_without_the_capability_gets_no_session_but_on_debian() -> None:
     facts = gather(REFUSED, dialect=UPSTREAM)
     start = facts.start._replace(may_raise=False, nr_open=2000000)

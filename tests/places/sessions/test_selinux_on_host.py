@@ -66,7 +66,7 @@ def test_soft_limits_that_a_login_loses_are_told_and_mended(host: Host) -> None:
     causes = [cause for one in findings for cause in one["causes"]]
     assert {cause["code"] for cause in causes} == {"selinux-resets-soft-limits"}
     shown = host.ssh(f"{COMMAND} explain session:alice@sshd nofile").stdout
-    assert re.search("SELinux +1024 +soft, at most: sshd_t passes none on", shown), shown
+    assert re.search("SELinux +1024 +soft, the kernel's own: sshd_t passes none on", shown), shown
     assert wait_for_job(host) == "1024\n"
     commands = dict.fromkeys(
         shlex.join(words) for one in causes for words in one["remedy"]["commands"]

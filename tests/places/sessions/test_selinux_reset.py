@@ -58,6 +58,26 @@ def test_who_may_not_inherit_starts_with_the_kernels_limits(
     assert found == SoftReset(source, targets, {"nofile": 1024, "memlock": 8 << 20})
 
 
+@pytest.mark.usefixtures("policy")
+def test_what_sshd_runs_for_a_session_may_have_a_domain_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = b"system_u:system_r:sshd_session_t:s0"
+    monkeypatch.setattr(reset_read, "find_domain", lambda _source, _program: session)
+    monkeypatch.setattr("os.path.exists", lambda path: path == "/usr/libexec/openssh/sshd-session")
+    found = find_soft_reset("sshd", "alice", 10)
+    assert found
+    assert found.source == "sshd_session_t"
+
+
+@pytest.mark.parametrize("context", [b"", b"unconfined", b"a:b", b"a:b:c d:s0"])
+@pytest.mark.usefixtures("policy")
+def test_what_is_not_a_context_is_told(context: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reset_read, "read_context", lambda _pid: context)
+    with pytest.raises(OSError, match="is not a context of a process"):
+        find_soft_reset("sshd", "alice", 10)
+
+
 def test_what_the_policy_allows_stays(
     policy: set[tuple[bytes, bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
