@@ -281,7 +281,7 @@ def _pick(choose: Callable[[list[int]], int], *values: int | None) -> int | None
 def find_start_causes(item: str, limit: Limit, facts: UnitFacts) -> list[Cause]:
     """Return why the next start gives too little: what the files state, or what PAM makes of it."""
     bare = predict_unit(facts._replace(pam=None))
-    if facts.pam and bare and predict_unit(facts) and _predict(item, facts) != bare[item]:
+    if facts.pam and bare and _predict(item, facts) != bare[item]:
         return _find_pam_causes(item, limit, facts, facts.pam, bare)
     return find_unit_causes(item, limit, facts)
 

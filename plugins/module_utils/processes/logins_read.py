@@ -15,7 +15,7 @@ from ..host.users import name_user, read_user
 from ..kernel.host_read import find_nr_open_at_boot
 from ..sessions.base_read import find_login_daemon
 from ..sessions.diagnose import find_home, gather_session
-from ..sessions.facts import SessionFacts, predict_session
+from ..sessions.facts import SessionFacts, find_ending, predict_session
 from ..sessions.host_read import SessionsRead
 from ..sessions.measure import SessionResult
 from ..sessions.pam_limits import LIMITS_D
@@ -113,7 +113,8 @@ def _explain(
     """Say why a process has too little, and what the next session has."""
     result, facts = fresh
     start = facts.start._replace(nr_open=find_nr_open_at_boot(world.look))
-    boot = predict_session(facts._replace(start=start))[item]
+    booted = facts._replace(start=start)
+    boot = Rlimit(0, 0) if find_ending(booted) else predict_session(booted)[item]
     gets = result.limits[item] if result.limits else login.limits[item]
     causes = find_both_causes(item, limit, facts)
     shells = measure_shells([result], [item], clock=world.look.at(ShellClock))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..core.values import Declaration, NamedTuple, Rlimit
-from ..sessions.facts import SessionFacts, predict_session
+from ..sessions.facts import SessionFacts, find_ending, predict_session
 from .slurm_conf import Propagation
 
 
@@ -42,13 +42,18 @@ def raise_nofile(limits: Mapping[str, Rlimit]) -> dict[str, Rlimit]:
 
 
 def find_given(facts: JobFacts) -> dict[str, Rlimit]:
-    """Return what a job has where the login decides nothing: slurmd's limits, or PAM's."""
+    """Return what a job has where the login decides nothing: slurmd's limits, or PAM's.
+
+    It is nothing at all where PAM refuses the session of the job.
+    """
     given = raise_nofile(facts.slurmd)
     if facts.pam is None:
         return given
     session = facts.pam.session
-    start = session.start._replace(inherited=given)
-    return predict_session(session._replace(start=start))
+    session = session._replace(start=session.start._replace(inherited=given))
+    if find_ending(session):
+        return dict.fromkeys(given, Rlimit(0, 0))
+    return predict_session(session)
 
 
 def predict_job(item: str, facts: JobFacts, propagated: bool | None = None) -> Rlimit:

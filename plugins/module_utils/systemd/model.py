@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ..core.distribution import Distribution
 from ..core.values import Declaration, NamedTuple, Rlimit
-from ..sessions.facts import SessionFacts, predict_session
+from ..sessions.facts import SessionFacts, find_ending, predict_session
 from ..sessions.model import FD_SETSIZE
 from .limits import Reading, Statement, read_manager_limits, read_unit_limits
 from .unit_file import Source
@@ -151,7 +151,8 @@ def predict_start(asked: Mapping[str, Rlimit], facts: UnitFacts) -> dict[str, Rl
         return given
     session = facts.pam.session
     start = session.start._replace(inherited=given, nr_open=facts.manager.nr_open)
-    return predict_session(session._replace(start=start))
+    session = session._replace(start=start)
+    return None if find_ending(session) else predict_session(session)
 
 
 def _take(item: str, limit: Rlimit, manager: Manager) -> Rlimit | None:

@@ -353,3 +353,14 @@ def test_rules_about_one_process_are_asked_together() -> None:
         ]
     )
     assert merged == {"nofile": Limit(5, 9, 50), "memlock": Limit(1), "core": Limit(max=0)}
+
+
+def test_a_unit_whose_session_pam_refuses_is_told_by_the_line_that_the_kernel_refuses() -> None:
+    facts = through_pam(LINE, "alice - nofile 2000000\n")
+    assert facts.pam
+    session = facts.pam.session._replace(dialect=Dialect(1023))
+    (cause,) = find_start_causes(
+        "memlock", Limit(1, 1), facts._replace(pam=facts.pam._replace(session=session))
+    )
+    assert (cause.code, cause.at and cause.at.line) == ("pam-above-nr-open", 1)
+    assert "PAM then refuses the login" in cause.text

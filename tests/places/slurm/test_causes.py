@@ -229,3 +229,11 @@ def test_who_else_may_be_at_fault() -> None:
     cause = blame_other_host("n3", "memlock", Rlimit(65536, 65536))
     assert "node n3" in cause.text
     assert cause.remedy.commands == ()
+
+
+def test_a_job_whose_session_pam_refuses_gets_nothing() -> None:
+    pam = through_pam("* - nofile 2000000\n")
+    pam = pam._replace(session=pam.session._replace(dialect=Dialect(1023)))
+    assert predict_job("memlock", job("PropagateResourceLimits=NONE\n", pam)) == Rlimit(0, 0)
+    (cause,) = blame("PropagateResourceLimits=NONE\n", MEMLOCK, pam)
+    assert (cause.code, cause.at and cause.at.line) == ("pam-above-nr-open", 1)

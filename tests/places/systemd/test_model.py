@@ -122,3 +122,19 @@ def test_what_lies_in_run_is_gone_after_a_boot() -> None:
     transient = kept._replace(main=kept.main._replace(path="/run/systemd/transient/x.service"))
     assert outlive_boot(transient).main is None
     assert outlive_boot(kept._replace(main=None)).main is None
+
+
+@pytest.mark.parametrize(("control", "starts"), [(True, False), (False, True)])
+def test_a_unit_whose_session_pam_refuses_does_not_start(control: bool, starts: bool) -> None:
+    """Without Debian's patches a limit that the kernel refuses ends the session."""
+    dialect = Dialect(1023)
+    text = "alice - nofile 2000000\n"
+    lines = tuple(read_lines({"/etc/security/limits.conf": text}, dialect))
+    start = Start({}, PID_1, 0, resets=False)
+    alice = User("alice", 1000, 1000)
+    session = SessionFacts(alice, dialect, lines, start, is_fatal=control)
+    facts = unit({UNIT: service("LimitNOFILE=65536:131072")})
+    given = predict_unit(facts._replace(pam=Pam(Declaration(UNIT, 3, "PAMName=x", "x"), session)))
+    assert (given is not None) == starts
+    if given:
+        assert given["nofile"] == Rlimit(65536, 131072)
