@@ -46,6 +46,7 @@ def lay_out(tree: Path, files: dict[str, str]) -> None:
         target = tree / path.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
+        target.chmod(0o755 if text.startswith("#!") else 0o644)
 
 
 def check(tree: Path, policy: Mapping[str, object], files: dict[str, str]) -> CheckResult:
@@ -70,6 +71,11 @@ def units(**rules: object) -> dict[str, object]:
 
 DECIDES = "so the first boot decides"
 NOFILE = {"nofile": {"soft": 65536}}
+HUGE = {"nofile": {"soft": 2000000}}
+MANY, NR_OPEN = "root - nofile 2000000\n", "/etc/sysctl.d/50-a.conf"
+SCRIPT = "/etc/rc.d/rc.local"
+IF_RAISED = "#!/bin/sh\nif test -e /srv; then sysctl -w fs.nr_open=3000000; fi\n"
+RED_HAT = {"/etc/os-release": "ID=rhel\nVERSION_ID=9.4\n"}
 UNIT_NOFILE = {"nofile": {"soft": 65536, "hard": 131072}}
 A_UNIT, SYSTEM_CONF = "/etc/systemd/system/a.service", "/etc/systemd/system.conf"
 DAEMON, DOCKER = "/etc/docker/daemon.json", "/etc/systemd/system/docker.service"
@@ -100,6 +106,25 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
     "a user of the image": (
         users("alice", **NOFILE), {OURS: GOOD + "alice soft nofile 512\n"},
         ("fail", "fail", "pam-user-beats-wildcard"),
+    ),
+    "a limit below the fs.nr_open that a boot will have": (
+        users("root", **HUGE), {OURS: MANY, NR_OPEN: "fs.nr_open = 4000000\n"},
+        ("unknown", "pass", f"predicted nofile soft 2000000 by {OURS}:1"),
+    ),
+    "a limit above the fs.nr_open that it will have": (
+        users("root", **HUGE), {OURS: MANY, NR_OPEN: "fs.nr_open = 1999999\n"},
+        ("fail", "fail", "pam-above-nr-open"),
+    ),
+    "a limit that ends the login, if a script does not raise fs.nr_open": (
+        users("root", **HUGE),
+        {OURS: MANY, **RED_HAT, NR_OPEN: "fs.nr_open = 1999999\n", SCRIPT: IF_RAISED},
+        ("unknown", "unknown",
+         f'{OURS}:1 "root - nofile 2000000" states more than 1999999, the least that fs.nr_open'
+         f" may be: where it is no more, PAM refuses the login, {DECIDES}"),
+    ),
+    "a limit that ends the login": (
+        users("root", memlock=1), {OURS: MANY, **RED_HAT, NR_OPEN: "fs.nr_open = 1999999\n"},
+        ("fail", "fail", "pam-above-nr-open"),
     ),
     "a user whom it lacks": (
         users("bob", **NOFILE), {}, ("unknown", "unknown", f"has no user 'bob', {DECIDES}"),
@@ -253,6 +278,11 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
     "a unit": (
         units(a=UNIT_NOFILE), {A_UNIT: "[Service]\nLimitNOFILE=65536:131072\n"},
         ("unknown", "pass", f"predicted nofile soft 65536 by {A_UNIT}:2"),
+    ),
+    "a unit below the fs.nr_open that a boot will have": (
+        units(a={"nofile": 2000000}),
+        {A_UNIT: "[Service]\nLimitNOFILE=2000000\n", NR_OPEN: "fs.nr_open = 4000000\n"},
+        ("unknown", "pass", f"predicted nofile soft 2000000 by {A_UNIT}:2"),
     ),
     "a unit with too little": (
         units(a=UNIT_NOFILE), {A_UNIT: "[Service]\nLimitNOFILE=1024\n"},
@@ -572,3 +602,12 @@ def test_of_many_users_whose_lines_give_less_some_are_judged_and_the_others_coun
     assert told.observation.reason == (
         "lines of limits files state less for 290 more kinds of users, so the first boot decides"
     )
+
+
+def test_no_remedy_for_an_image_changes_the_machine_that_builds_it(tmp_path: Path) -> None:
+    """In a chroot /proc/sys is its own."""
+    result = check(tmp_path, users("root", **HUGE), {OURS: MANY})
+    commands = [one for cause in result.findings[0].causes for one in cause.remedy.commands]
+    (words,) = commands
+    assert words[0] == "chroot"
+    assert words[-1].endswith(">> /etc/sysctl.d/95-site.conf")

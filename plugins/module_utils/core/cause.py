@@ -12,6 +12,8 @@ from .quote import decode, one_line
 from .values import Declaration, NamedTuple
 
 _SHELL = ("sh", "-c")
+RAISES = '[ "$(cat /proc/sys/'
+"""How a command begins that raises a sysctl now, and changes no file."""
 
 
 class Remedy(NamedTuple):

@@ -7,9 +7,9 @@ boot, with the forecast as its outlook. What they are sure not to give falls sho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from .cause import Cause, Outlook
+from .cause import RAISES, Cause, Outlook
 from .finding import (
     FAIL,
     FORETOLD,
@@ -24,7 +24,7 @@ from .quote import one_line
 from .values import UNLIMITED, Bound, Declaration, NamedTuple, Rlimit
 
 NEEDS_BOOT = "nothing of an image runs"
-_OF_RUNNING = ("sysctl", "systemctl", "mount")
+_OF_RUNNING = ("sysctl", "systemctl", "mount", "modprobe")
 """Programs that change what runs: of no use to what does not."""
 
 
@@ -72,9 +72,14 @@ def _fit(cause: Cause, root: str) -> Cause:
     """Return a cause whose commands change the files of the tree, and nothing that runs."""
     enter = () if root == "/" else ("chroot", root)
     commands = tuple(
-        (*enter, *words) for words in cause.remedy.commands if words[0] not in _OF_RUNNING
+        (*enter, *words) for words in cause.remedy.commands if not _is_of_running(words)
     )
     return cause._replace(remedy=cause.remedy._replace(commands=commands, then="build it again"))
+
+
+def _is_of_running(words: Sequence[str]) -> bool:
+    """Tell whether a command changes what runs, and no file; in a chroot that is the builder's."""
+    return words[0] in _OF_RUNNING or words[-1].startswith(RAISES)
 
 
 def conclude(

@@ -9,7 +9,7 @@ from ..core.cause import cite
 from ..core.finding import FAIL, PASS, UNKNOWN
 from ..core.forecast import Forecast, skip
 from ..core.values import Declaration
-from ..kernel.host_read import TreeBoot
+from ..kernel.tree_read import TreeBoot
 from ..systemd.unit_file import merge_units
 from ..systemd.unit_read import read_unit_files
 from .causes import find_docker_causes

@@ -14,6 +14,7 @@ from ..core.line_edit import edit_line
 from ..core.quote import one_line
 from ..core.values import UNLIMITED, Declaration, Rlimit
 from ..kernel.raises import raise_now
+from ..kernel.sysctl_conf import LARGEST_NR_OPEN
 from .daemon_json import SHM_KEY, ULIMITS_KEY, Problem, read_members, walk_entries
 from .flags import declare_flag
 from .model import World, find_obstacles
@@ -40,7 +41,6 @@ CODES = {
 }
 
 _SYSCTL_FILE = "/etc/sysctl.d/95-site.conf"
-_LARGEST_NR_OPEN = 2147483584  # What the kernel takes for fs.nr_open (sysctl_nr_open_max).
 _ANY = Rlimit(UNLIMITED, UNLIMITED)
 
 
@@ -143,7 +143,7 @@ def _put_entry_right(problem: Problem, world: World, site: Site) -> Change | Non
 def _raise_nr_open(item: str, world: World, site: Site) -> Change | None:
     """Raise fs.nr_open where the policy itself asks for more; dockerd needs no restart."""
     limit = choose_limit(item, site.policy, _ANY) if item == "nofile" else None
-    if limit is None or not world.nr_open < limit.hard <= _LARGEST_NR_OPEN:
+    if limit is None or not world.nr_open < limit.hard <= LARGEST_NR_OPEN:
         return None
     text = f"fs.nr_open = {limit.hard}"
     at = site.nr_open_line

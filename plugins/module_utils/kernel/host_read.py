@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a host's kernel and its files of sysctl.d(5) say, each read once; and those of a tree."""
+"""What a host's kernel and its files of sysctl.d(5) say, each read once."""
 
 from __future__ import annotations
 
@@ -15,28 +15,6 @@ from .sysctl_conf import NR_OPEN_OF_KERNEL, SYSCTL_DIRECTORIES, find_boot_defaul
 from .sysctl_writes import find_lowest_nr_open, resolve_sysctl
 
 _NR_OPEN = "fs.nr_open"
-
-
-class TreeBoot(BootRead):
-    """What decides sysctls at the first boot of a tree: nothing of the machine that looks."""
-
-    command_line = ""
-    passing: frozenset[str] = frozenset()
-    fresh: frozenset[str] = frozenset()
-
-    def __init__(self, root: str) -> None:
-        super().__init__(read_sysctl_files(root), root)
-
-    def is_read_only(self, key: str) -> bool:
-        """Tell that the host to come may write every key."""
-        del key
-        return False
-
-    @cached_property
-    def nr_open(self) -> int:
-        """The lowest fs.nr_open of the boot, 0 where the files do not tell."""
-        start = {_NR_OPEN: self.find_start(_NR_OPEN)}
-        return find_lowest_nr_open(self.files, start) or 0
 
 
 class KernelRead:

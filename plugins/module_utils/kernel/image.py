@@ -9,9 +9,9 @@ from ..core.finding import FAIL
 from ..core.forecast import Forecast
 from .causes import find_kernel_causes, find_unclear
 from .diagnose import foretell_key, gather_key
-from .host_read import TreeBoot
 from .model import predict_boot
 from .policy import KernelValue, require_kernel
+from .tree_read import TreeBoot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from ..core.finding import UNKNOWN, Observation, Requirement, judge
 from ..core.values import Declaration, NamedTuple
 from .sysctl_conf import (
     FILE_MAX_OF_SYSTEMD,
+    LARGEST_NR_OPEN,
     MAX_MAP_COUNT_OF_KERNEL,
     NR_OPEN_OF_KERNEL,
     NR_OPEN_OF_SYSTEMD,
@@ -34,7 +35,7 @@ LOADER = "loader"
 
 _SINGLE = re.compile(r"-?[0-9]+")
 RANGES = {
-    "fs.nr_open": (64, 2147483584),
+    "fs.nr_open": (64, LARGEST_NR_OPEN),
     "fs.file-max": (0, 2**63 - 1),
     "vm.max_map_count": (0, 2**31 - 1),
     "kernel.pid_max": (301, 4194304),

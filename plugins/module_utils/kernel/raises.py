@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from ..core.cause import RAISES
+
 
 def raise_now(key: str, value: int) -> tuple[str, ...]:
     """Return a command that gives a sysctl a value at least.
@@ -10,5 +12,5 @@ def raise_now(key: str, value: int) -> tuple[str, ...]:
     Of several findings each may ask for another: whoever runs all that is printed, in whatever
     order, ends with the highest.
     """
-    file = "/proc/sys/" + key.replace(".", "/")
-    return ("sh", "-c", f'[ "$(cat {file})" -ge {value} ] || sysctl -w {key}={value}')
+    script = f'{RAISES}{key.replace(".", "/")})" -ge {value} ] || sysctl -w {key}={value}'
+    return ("sh", "-c", script)

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from ..core.resolved import Effect, describe
 from ..core.values import UNLIMITED
 from ..host.files import read_distribution, read_text
-from .diagnose import gather_key
-from .host_read import TreeBoot, read_sysctl_files
-from .model import RANGES, is_in_range, predict_boot
+from .host_read import read_sysctl_files
+from .model import RANGES, is_in_range
 from .sysctl_conf import SYSCTL_CONF, spell_key
 from .sysctl_writes import SYSTEMD, find_procps, resolve_key
+from .tree_read import TreeBoot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,9 +42,7 @@ def resolve_kernel(root: str) -> Iterator[dict[str, object]]:
 
 def find_highest_nr_open(root: str) -> int:
     """Return the most that fs.nr_open may be after a boot; no bound where that is not known."""
-    boot, key = TreeBoot(root), "fs.nr_open"
-    values = predict_boot(gather_key(key, boot, boot.find_start(key))).values
-    return max(map(int, values), default=UNLIMITED)
+    return TreeBoot(root).nr_open_at_most or UNLIMITED
 
 
 def _as_text(bound: Bound) -> Bound:

@@ -32,6 +32,7 @@ DROP_IN = "/etc/sysctl.d/90-mlhost.conf"
 FILE_MAX_OF_SYSTEMD = 2**63 - 1
 NR_OPEN_OF_SYSTEMD = 1073741816
 NR_OPEN_OF_KERNEL = 1048576
+LARGEST_NR_OPEN = 2147483584  # sysctl_nr_open_max: the kernel takes no more.
 MAX_MAP_COUNT_OF_KERNEL = 65530
 
 _COMMENTS = ("#", ";")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from ..containers.findings import require_container
 from ..core.finding import FAIL, UNKNOWN
 from ..core.forecast import Forecast, skip
-from ..kernel.host_read import TreeBoot
+from ..kernel.tree_read import TreeBoot
 from .causes import PodmanFacts, find_given, find_podman_causes, foresee
 from .containers_conf import ConfError, read_all
 from .read import PROGRAMS, read_tree_conf_files

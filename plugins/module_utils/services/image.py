@@ -19,7 +19,7 @@ from ..core.finding import (
 from ..core.forecast import Forecast, list_extremes
 from ..core.values import RLIMITS, UNLIMITED, Rlimit
 from ..host.files import read_distribution
-from ..kernel.host_read import TreeBoot
+from ..kernel.tree_read import TreeBoot
 from ..processes.causes import Verdict
 from ..processes.starters_read import doubt_start, list_starters
 from ..sessions.model import FD_SETSIZE

@@ -23,6 +23,7 @@ from ..core.values import (
     format_quantity,
 )
 from ..kernel.raises import raise_now
+from ..kernel.sysctl_conf import LARGEST_NR_OPEN
 from .facts import SessionFacts, find_ending, predict_session
 from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
 from .model import find_baseline, find_wanted, is_taken
@@ -54,7 +55,6 @@ CODES = {
 _RELOGIN = "log in again"
 _SITE_FILE = "/etc/security/limits.d/95-site.conf"
 _RANKS = {0: "user", 1: "group", 4: "wildcard"}
-_LARGEST_NR_OPEN = 2147483584  # What the kernel takes for fs.nr_open (sysctl_nr_open_max).
 
 
 def find_session_causes(wanted: Requirement, facts: SessionFacts) -> list[Cause]:
@@ -126,10 +126,10 @@ def _blame_nr_open(
     is_own = wanted.item == "nofile"
     fit = [one.value for one in others if isinstance(one.value, int) and one.value <= nr_open]
     if any(not is_own or wanted.is_met_by(value) for value in fit) or (
-        asked.hard > _LARGEST_NR_OPEN and not is_own
+        asked.hard > LARGEST_NR_OPEN and not is_own
     ):
         return Cause(code, text, comment_out(line, _RELOGIN), line), _without(line, facts)
-    if is_own and (asked.hard > _LARGEST_NR_OPEN or wanted.minimum is None):
+    if is_own and (asked.hard > LARGEST_NR_OPEN or wanted.minimum is None):
         return _restate(code, text, _require_hard(wanted, facts), line, facts)
     commands: tuple[tuple[str, ...], ...] = (raise_now("fs.nr_open", asked.hard),)
     if facts.nr_open_at_boot < asked.hard:

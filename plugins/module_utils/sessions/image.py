@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..core.cause import cite
 from ..core.finding import FAIL, PASS, UNKNOWN, Requirement, judge, observe_limit, require_limits
 from ..core.forecast import Forecast, conclude, list_extremes
-from ..kernel.host_read import TreeBoot
+from ..kernel.sysctl_conf import LARGEST_NR_OPEN
+from ..kernel.tree_read import TreeBoot
 from .causes import find_session_causes
 from .facts import SessionFacts, find_ending, predict_session
 from .model import Start, start_with
@@ -35,13 +36,20 @@ if TYPE_CHECKING:
     from .policy import SessionRule
 
 
-def foretell_session(wanted: Requirement, facts: SessionFacts) -> Forecast:
-    """Return what a session gets, whatever the service that opens it starts from."""
+def foretell_session(wanted: Requirement, facts: SessionFacts, nr_open_at_most: int) -> Forecast:
+    """Return what a session gets, whatever the service that opens it starts from.
+
+    :param nr_open_at_most: The most that fs.nr_open may be, as ``facts`` have the least.
+    """
     bounds = facts.start.nr_open, facts.start.resets
     scenes = [facts._replace(start=start_with(one, *bounds)) for one in list_extremes()]
     ending = find_ending(scenes[-1]) if facts.start.nr_open else None
     if ending:
-        return Forecast(UNKNOWN, reason=_describe_ending(ending, facts))
+        most = scenes[-1].start._replace(nr_open=nr_open_at_most)
+        if not find_ending(facts._replace(start=most)):
+            return Forecast(UNKNOWN, reason=_describe_ending(ending, facts))
+        causes = find_session_causes(wanted, scenes[-1])
+        return conclude(FAIL, None, None, tuple(causes))
     seen = [observe_limit(wanted, predict_session(one), "", "") for one in scenes]
     statuses = {judge(wanted, one).status for one in seen}
     if len(statuses) > 1 or UNKNOWN in statuses:
@@ -114,6 +122,7 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
     trouble = refusal or trouble or describe_unknown(read.dialect)
     may_reset = doubt_soft_limits(service, tree.root)
     start = Start({}, {}, tree.at(TreeBoot).nr_open, read.dialect.resets)
+    most = tree.at(TreeBoot).nr_open_at_most or LARGEST_NR_OPEN
     facts = SessionFacts(user, read.dialect, read.lines_of(user), start, hindrances)
     if not refusal:
         facts = facts._replace(is_fatal=ends_with_limits(_name_in(read, service), read.pam_files))
@@ -123,7 +132,8 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
         else:
             asked = facts._replace(asked=limits[wanted.item])
             why = refused or (may_reset if wanted.bound == "soft" else "")
-            yield wanted, _doubt(wanted, foretell_session(wanted, asked), doubts, why)
+            foretold = foretell_session(wanted, asked, most)
+            yield wanted, _doubt(wanted, foretold, doubts, why)
 
 
 def _doubt(

@@ -10,6 +10,7 @@ from ..core.cause import Cause, Remedy, cite, replace_line
 from ..core.reader import Limit
 from ..core.values import Rlimit
 from ..kernel.raises import raise_now
+from ..kernel.sysctl_conf import LARGEST_NR_OPEN
 from .edits import Repair
 from .model import UnitFacts, find_asked, predict_unit, rank_statements
 from .unread import format_limit
@@ -20,7 +21,6 @@ CODES = {
     "unit-refused-by-nr-open": "fs.nr_open is so low that the service does not start",
 }
 
-_LARGEST_NR_OPEN = 2147483584  # What the kernel takes for fs.nr_open (sysctl_nr_open_max).
 _SYSCTL_FILE = "/etc/sysctl.d/95-site.conf"
 
 
@@ -41,7 +41,7 @@ def _is_above_nr_open(wanted: Asked, given: dict[str, Rlimit] | None, facts: Uni
     if given and (wanted.item != "nofile" or is_enough(wanted.limit, given["nofile"])):
         return False
     needed = max(wanted.limit.soft or 0, wanted.limit.hard or 0)
-    possible = wanted.item != "nofile" or needed <= _LARGEST_NR_OPEN
+    possible = wanted.item != "nofile" or needed <= LARGEST_NR_OPEN
     above = find_asked("nofile", facts).hard > facts.manager.nr_open
     return above and possible and facts.manager.may_raise
 
@@ -55,7 +55,7 @@ def _fit(limit: Limit, given: dict[str, Rlimit] | None, facts: UnitFacts) -> Rep
     gets = f"{facts.title} gets {_format(given['nofile'])}" if given else "the start fails"
     text = f"{who} asks for more than fs.nr_open, {nr_open}: {gets}"
     target = asked
-    if asked.hard > _LARGEST_NR_OPEN:  # All that there is, then, and what the policy needs.
+    if asked.hard > LARGEST_NR_OPEN:  # All that there is, then, and what the policy needs.
         target = find_target(limit, Rlimit(min(asked.soft, nr_open), nr_open))
     if target.hard > nr_open:
         return _raise_nr_open(code, text, target.hard, facts)
