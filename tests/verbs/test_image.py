@@ -76,6 +76,8 @@ MANY, NR_OPEN = "root - nofile 2000000\n", "/etc/sysctl.d/50-a.conf"
 SCRIPT = "/etc/rc.d/rc.local"
 IF_RAISED = "#!/bin/sh\nif test -e /srv; then sysctl -w fs.nr_open=3000000; fi\n"
 RED_HAT = {"/etc/os-release": "ID=rhel\nVERSION_ID=9.4\n"}
+OWN = "/etc/security/own.conf"
+OWN_FILE = f"session required pam_limits.so conf={OWN}\n"
 UNIT_NOFILE = {"nofile": {"soft": 65536, "hard": 131072}}
 A_UNIT, SYSTEM_CONF = "/etc/systemd/system/a.service", "/etc/systemd/system.conf"
 DAEMON, DOCKER = "/etc/docker/daemon.json", "/etc/systemd/system/docker.service"
@@ -126,6 +128,44 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
         users("root", memlock=1), {OURS: MANY, **RED_HAT, NR_OPEN: "fs.nr_open = 1999999\n"},
         ("fail", "fail", "pam-above-nr-open"),
     ),
+    "a call of pam_limits whose file is missing": (
+        users("root", **NOFILE), {OURS: GOOD, SSHD_STACK: OWN_FILE},
+        ("fail", "fail", "pam-limits-fails"),
+    ),
+    "such a call that the stack does not mind": (
+        users("root", **NOFILE),
+        {OURS: GOOD, SSHD_STACK: OWN_FILE.replace("required", "optional")},
+        ("unknown", "unknown", f'{SSHD_STACK}:1 "session optional pam_limits.so conf={OWN}" fails, '
+         f"since {OWN} is missing, and the stack goes on without it, {DECIDES}"),
+    ),
+    "such a call before one that is right": (
+        users("root", **NOFILE),
+        {OURS: GOOD, SSHD_STACK: f"{OWN_FILE}session required pam_limits.so\n"},
+        ("fail", "fail", "pam-limits-fails"),
+    ),
+    "a call whose file states it, before one that starts over": (
+        users("root", **NOFILE),
+        {OWN: GOOD, SSHD_STACK: f"{OWN_FILE}session required pam_limits.so\n"},
+        ("fail", "fail", "pam-not-stated"),
+    ),
+    "a call whose file states it, before one that takes it over": (
+        users("root", **NOFILE),
+        {OWN: GOOD, SSHD_STACK: f"{OWN_FILE}session required pam_limits.so\n", **RED_HAT},
+        ("unknown", "pass", "predicted nofile soft 65536"),
+    ),
+    "a call whose file ends the login, before one that is right": (
+        users("root", **NOFILE),
+        {OWN: MANY, OURS: GOOD, SSHD_STACK: f"{OWN_FILE}session required pam_limits.so\n",
+         **RED_HAT, NR_OPEN: "fs.nr_open = 1999999\n"},
+        ("unknown", "unknown",
+         f'{OWN}:1 "root - nofile 2000000" states more than 1999999, the least that fs.nr_open'
+         f" may be: where it is no more, PAM refuses the login, {DECIDES}"),
+    ),
+    "a call that reads no file of limits.d": (
+        users("root", **NOFILE),
+        {OURS: GOOD, SSHD_STACK: OWN_FILE.replace(OWN, "/etc/security/limits.conf")},
+        ("fail", "fail", "pam-limits-elsewhere"),
+    ),
     "a user whom it lacks": (
         users("bob", **NOFILE), {}, ("unknown", "unknown", f"has no user 'bob', {DECIDES}"),
     ),
@@ -153,7 +193,9 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
     "what no start can give": (users("root", **NOFILE), {}, ("fail", "fail", "pam-not-stated")),
     "sshd without PAM": (
         users("root", **NOFILE), {OURS: GOOD, "/etc/ssh/sshd_config.d/a.conf": ""},
-        ("unknown", "unknown", f"no limits file states nofile soft, {DECIDES}"),
+        ("unknown", "unknown",
+         "/etc/ssh/sshd_config: UsePAM is not set, so that no limits file counts for sshd's sessions"
+         f", {DECIDES}"),
     ),
     "a shell's startup file that lowers it": (
         users("root", **NOFILE), {OURS: GOOD, "/etc/profile.d/low.sh": "ulimit -n 1024\n"},
@@ -170,7 +212,8 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
     "sshd whose options keep PAM out": (
         users("root", **NOFILE),
         {OURS: GOOD, "/etc/sysconfig/sshd": '# -oUsePAM=yes\nOPTIONS="-oUsePAM=no"\n'},
-        ("unknown", "unknown", f"no limits file states nofile soft, {DECIDES}"),
+        ("unknown", "unknown", '/etc/sysconfig/sshd:2 "-o UsePAM=no" keeps PAM, and with it every '
+         f"limits file, out of sshd's sessions, {DECIDES}"),
     ),
     "a file that keeps everybody but root out": (
         users("alice", **NOFILE), {OURS: GOOD, "/etc/nologin": "", **GUARDED},

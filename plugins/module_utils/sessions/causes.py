@@ -74,7 +74,7 @@ def _meets(wanted: Requirement, limits: dict[str, Rlimit]) -> bool:
 def _find_next(wanted: Requirement, facts: SessionFacts) -> tuple[Cause, SessionFacts] | None:
     """Return what is at fault first, and the facts with that put right."""
     ended = find_ending(facts)
-    if not ended and _meets(wanted, predict_session(facts)):
+    if not (ended or facts.is_closed) and _meets(wanted, predict_session(facts)):
         return None
     unreset = facts._replace(reset=None)
     if facts.reset and not ended and _meets(wanted, predict_session(unreset)):
@@ -87,7 +87,7 @@ def _find_next(wanted: Requirement, facts: SessionFacts) -> tuple[Cause, Session
 def _blame_lines(
     wanted: Requirement, item: str, facts: SessionFacts
 ) -> tuple[Cause, SessionFacts] | None:
-    resolution, start = facts.resolution, facts.start
+    resolution, start = facts.resolution, facts.last_start
     if resolution.stopped_by:
         return _blame_stop(resolution.stopped_by, facts)
     asked = find_wanted(item, resolution, start)
@@ -152,7 +152,7 @@ def _describe_refusal(item: str, facts: SessionFacts) -> str:
     """Say what becomes of a session for which the kernel refuses a limit."""
     if facts.ends:
         return "and PAM then refuses the login"
-    return f"and the session keeps {format_pair(item, facts.start.inherited[item])}"
+    return f"and the session keeps {format_pair(item, facts.last_start.inherited[item])}"
 
 
 def _blame_capability(
@@ -214,7 +214,7 @@ def _blame_clamp(
 ) -> tuple[Cause, SessionFacts] | None:
     """Blame the hard limit that takes a good soft one down with it."""
     if hard is None:
-        base = find_baseline(wanted.item, facts.start)
+        base = find_baseline(wanted.item, facts.last_start)
         text = (
             f"{cite(bound.winner)} does not raise the hard limit,"
             f" {format_quantity(base.hard, ITEMS[wanted.item].unit)}, and stays below it"
@@ -255,7 +255,7 @@ def _blame_silence(wanted: Requirement, facts: SessionFacts) -> tuple[Cause, Ses
             at = declare(line, line.fields[-1])
             text = f"{cite(at)} does not cover root on this distribution"
             return _state("pam-root-not-covered", text, wanted, facts, at)
-    pair = find_baseline(wanted.item, facts.start)
+    pair = find_baseline(wanted.item, facts.last_start)
     same = format_quantity(pair.soft, ITEMS[wanted.item].unit)
     base = same if pair.soft == pair.hard else format_pair(wanted.item, pair)
     bound = "" if _is_free(wanted, facts) else f" {wanted.bound}"

@@ -20,7 +20,7 @@ from .facts import SessionFacts, find_ending, predict_session
 from .host_read import SessionsRead
 from .measure import SessionResult, measure_sessions
 from .model import Start, find_baseline
-from .reach import Hindrance, ends_with_limits, find_bypass, find_hindrances
+from .reach import Hindrance, ends_with_limits, find_bypass, find_earlier, find_hindrances
 from .rivals import keep_rivals
 from .rules import find_domain, find_limits
 from .shell_causes import find_shell_causes
@@ -172,9 +172,20 @@ def gather_session(result: SessionResult, look: Look) -> SessionFacts | None:
     lines, unread = read.lines_of(user), read.unread_lines
     at_boot = find_nr_open_at_boot(look)
     facts = SessionFacts(user, read.dialect, lines, start, hindrances, unread, at_boot)
-    is_fatal = ends_with_limits(result.service, read.pam_files)
-    facts = facts._replace(reset=result.reset, is_fatal=is_fatal)
-    return facts._replace(is_fatal=False) if result.opens and find_ending(facts) else facts
+    confs = read.read_confs(result.service)
+    facts = facts._replace(
+        reset=result.reset,
+        is_fatal=ends_with_limits(result.service, read.pam_files),
+        earlier=find_earlier(result.service, read.pam_files, confs, read.dialect),
+    )
+    return _admit(facts) if result.opens else facts
+
+
+def _admit(facts: SessionFacts) -> SessionFacts:
+    """Return facts that do not end a session that was seen to open."""
+    hindrances = tuple(one._replace(ends=False) for one in facts.hindrances)
+    facts = facts._replace(hindrances=hindrances)
+    return facts._replace(is_fatal=False) if find_ending(facts) else facts
 
 
 def _find_hindrances(service: str, look: Look) -> Iterator[Hindrance]:

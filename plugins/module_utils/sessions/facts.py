@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..core.distribution import Dialect
 from ..core.reader import Limit
-from ..core.values import NamedTuple, Rlimit, User
+from ..core.values import Declaration, NamedTuple, Rlimit, User
 from .limits_conf import LimitsLine
 from .model import Start, find_refused, predict_limits
 from .pam_limits import Resolution, resolve_limits
-from .reach import Hindrance
+from .reach import EarlierCall, Hindrance
 from .soft_reset import SoftReset, apply_reset
 from .unread import Unread
 
@@ -23,6 +25,7 @@ class SessionFacts(NamedTuple):
     what the policy asks of both bounds of it.
     ``reset`` is what SELinux takes of it before the shell runs. ``is_fatal``: whether no session
     opens where pam_limits fails.
+    ``earlier`` are the calls of pam_limits before the last, if they read other files.
     ``nr_open_at_boot`` is fs.nr_open as a boot will have it, 0 where that is not known.
     """
 
@@ -37,6 +40,7 @@ class SessionFacts(NamedTuple):
     asked: Limit | None = None
     reset: SoftReset | None = None
     is_fatal: bool = True
+    earlier: tuple[EarlierCall, ...] = ()
 
     @property
     def ends(self) -> bool:
@@ -48,18 +52,53 @@ class SessionFacts(NamedTuple):
         lines = self.lines
         if self.hindrances:
             lines = self.hindrances[0].lines or ()
+        return self.resolve(lines)
+
+    def resolve(self, lines: Sequence[LimitsLine]) -> Resolution:
+        """Return what lines state for the user."""
         return resolve_limits(list(lines), self.user, self.dialect, self.start.nr_open)
+
+    @property
+    def is_closed(self) -> bool:
+        """Tell whether no session opens, whatever the limits files state."""
+        return bool(self.hindrances) and self.hindrances[0].ends
+
+    @property
+    def last_start(self) -> Start:
+        """Return what the last call of pam_limits starts from: what those before it left."""
+        start = self.start
+        for resolution, _is_fatal in self.list_earlier():
+            start = start._replace(inherited=predict_limits(resolution, start))
+        return start
+
+    def list_earlier(self) -> list[tuple[Resolution, bool]]:
+        """Return what earlier calls state, and whether no session opens where one fails."""
+        if self.hindrances and self.hindrances[0].bypasses:
+            return []
+        read = [self.lines if one.lines is None else one.lines for one in self.earlier]
+        return [(self.resolve(lines), one.is_fatal) for lines, one in zip(read, self.earlier)]
 
 
 def predict_session(facts: SessionFacts) -> dict[str, Rlimit]:
     """Return the limits that the session will have."""
     if facts.hindrances and facts.hindrances[0].lines is None:
-        return apply_reset(facts.start.inherited, facts.reset)
-    return apply_reset(predict_limits(facts.resolution, facts.start), facts.reset)
+        return apply_reset(facts.last_start.inherited, facts.reset)
+    return apply_reset(predict_limits(facts.resolution, facts.last_start), facts.reset)
 
 
 def find_ending(facts: SessionFacts) -> str | None:
     """Return the item for which the kernel refuses what is stated, and PAM the session."""
     if not facts.ends or any(one.lines is None for one in facts.hindrances[:1]):
         return None
-    return find_refused(facts.resolution, facts.start)
+    return find_refused(facts.resolution, facts.last_start)
+
+
+def find_early_ending(facts: SessionFacts) -> Declaration | None:
+    """Return the line of another file for which the kernel refuses what it states."""
+    start = facts.start
+    for resolution, is_fatal in facts.list_earlier() if facts.dialect.ends_sessions else ():
+        item = find_refused(resolution, start)
+        if item and is_fatal:
+            return resolution.bounds[item, "hard"].winner
+        start = start._replace(inherited=predict_limits(resolution, start))
+    return None

@@ -11,14 +11,14 @@ from ..core.forecast import Forecast, conclude, list_extremes
 from ..kernel.sysctl_conf import LARGEST_NR_OPEN
 from ..kernel.tree_read import TreeBoot
 from .causes import find_session_causes
-from .facts import SessionFacts, find_ending, predict_session
+from .facts import SessionFacts, find_early_ending, find_ending, predict_session
 from .model import Start, start_with
 from .pam_limits import (
     describe_unknown,
     find_obstacle,
 )
 from .pam_stack import find_service_file
-from .reach import Hindrance, ends_with_limits, find_bypass, find_hindrances
+from .reach import Hindrance, ends_with_limits, find_bypass, find_earlier, find_hindrances
 from .refusals_read import find_refusal
 from .rules import covers_everyone, find_limits, named_groups, named_users
 from .selinux_tree_read import doubt_soft_limits
@@ -30,7 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.policy import CheckOptions
     from ..core.reader import Limit
-    from ..core.values import User
+    from ..core.values import Declaration, User
     from ..host.image import Tree
     from ..host.place import Foretold
     from .policy import SessionRule
@@ -43,11 +43,17 @@ def foretell_session(wanted: Requirement, facts: SessionFacts, nr_open_at_most: 
     """
     bounds = facts.start.nr_open, facts.start.resets
     scenes = [facts._replace(start=start_with(one, *bounds)) for one in list_extremes()]
+    if facts.is_closed:
+        return conclude(FAIL, None, None, tuple(find_session_causes(wanted, scenes[-1])))
+    early = find_early_ending(scenes[-1]) if facts.start.nr_open else None
+    if early:
+        return Forecast(UNKNOWN, reason=_describe_ending(early, facts))
     ending = find_ending(scenes[-1]) if facts.start.nr_open else None
     if ending:
         most = scenes[-1].start._replace(nr_open=nr_open_at_most)
         if not find_ending(facts._replace(start=most)):
-            return Forecast(UNKNOWN, reason=_describe_ending(ending, facts))
+            line = facts.resolution.bounds[ending, "hard"].winner
+            return Forecast(UNKNOWN, reason=_describe_ending(line, facts))
         causes = find_session_causes(wanted, scenes[-1])
         return conclude(FAIL, None, None, tuple(causes))
     seen = [observe_limit(wanted, predict_session(one), "", "") for one in scenes]
@@ -59,9 +65,8 @@ def foretell_session(wanted: Requirement, facts: SessionFacts, nr_open_at_most: 
     return conclude(statuses.pop(), seen[-1].value, bound, tuple(causes))
 
 
-def _describe_ending(item: str, facts: SessionFacts) -> str:
+def _describe_ending(line: Declaration, facts: SessionFacts) -> str:
     """Say which line keeps sessions from opening, unless the first boot raises fs.nr_open."""
-    line = facts.resolution.bounds[item, "hard"].winner
     return (
         f"{cite(line)} states more than {facts.start.nr_open}, the least that fs.nr_open may be:"
         " where it is no more, PAM refuses the login"
@@ -70,6 +75,8 @@ def _describe_ending(item: str, facts: SessionFacts) -> str:
 
 def _describe_doubt(wanted: Requirement, facts: SessionFacts) -> str:
     """Say why it depends on what a login starts with: nothing is stated, or nothing is taken."""
+    if facts.hindrances:
+        return facts.hindrances[0].cause.text
     bounds = [facts.resolution.bounds.get((wanted.item, kind)) for kind in ("hard", "soft")]
     for bound in filter(None, bounds):
         nr_open = facts.start.nr_open
@@ -125,7 +132,9 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
     most = tree.at(TreeBoot).nr_open_at_most or LARGEST_NR_OPEN
     facts = SessionFacts(user, read.dialect, read.lines_of(user), start, hindrances)
     if not refusal:
-        facts = facts._replace(is_fatal=ends_with_limits(_name_in(read, service), read.pam_files))
+        stack = _name_in(read, service), read.pam_files
+        earlier = find_earlier(*stack, read.read_confs(stack[0]), read.dialect)
+        facts = facts._replace(is_fatal=ends_with_limits(*stack), earlier=earlier)
     for wanted in require_limits(place, limits):
         if trouble or wanted.bound == "value":
             yield wanted, Forecast(UNKNOWN, reason=trouble)

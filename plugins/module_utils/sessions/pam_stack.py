@@ -237,13 +237,17 @@ def find_pam_limits(lines: Sequence[PamLine]) -> list[PamLine]:
     return [line for line in lines if line.name == "pam_limits" and line.control != "substack"]
 
 
-def is_fatal(line: PamLine) -> bool:
-    """Tell whether a session does not open where a module fails (pam.conf(5))."""
+def is_fatal(line: PamLine, outcome: str = "perm_denied") -> bool:
+    """Tell whether a session does not open where a module fails (pam.conf(5)).
+
+    :param outcome: What the module returns; the default is what pam_limits returns where the
+        kernel refuses a limit.
+    """
     control = line.control.lower()
     if "=" not in control:
         return control in ("required", "requisite")
     actions = dict(word.partition("=")[::2] for word in control.split())
-    return actions.get("perm_denied", actions.get("default", "bad")) in ("bad", "die")
+    return actions.get(outcome, actions.get("default", "bad")) in ("bad", "die")
 
 
 def find_unknown_modules(lines: Sequence[PamLine]) -> list[PamLine]:

@@ -40,10 +40,15 @@ _JUMP = re.compile(r"\b(?:success|ignore|default)=([1-9][0-9]*)\b")
 
 
 class Hindrance(NamedTuple):
-    """Why the limits files do not count; ``lines`` are those that do instead, if any do."""
+    """Why the limits files do not count; ``lines`` are those that do instead, if any do.
+
+    ``ends``: whether no session opens. ``bypasses``: whether nothing of the stack runs.
+    """
 
     cause: Cause
     lines: tuple[LimitsLine, ...] | None = None
+    ends: bool = False
+    bypasses: bool = False
 
 
 def find_bypass(use_pam: Declaration, unit: str) -> Hindrance | None:
@@ -61,7 +66,7 @@ def find_bypass(use_pam: Declaration, unit: str) -> Hindrance | None:
         remedy = prepend_line(use_pam.path, "UsePAM yes", _RELOGIN)
         text = f"{use_pam.path}: {use_pam.text}, so that no limits file counts for sshd's sessions"
     remedy = remedy._replace(commands=(*remedy.commands, reload) if remedy.commands else ())
-    return Hindrance(Cause("sshd-without-pam", text, remedy, use_pam))
+    return Hindrance(Cause("sshd-without-pam", text, remedy, use_pam), bypasses=True)
 
 
 def find_hindrances(
@@ -89,21 +94,81 @@ def find_hindrances(
         cause = _blame_skipper(skippers[-1], calls[-1], files)
         yield Hindrance(_warn_of_authselect(cause, files))
     last = (reached or calls)[-1]
+    for call in reached or calls[-1:]:
+        if _fails(call, missing, confs) and (call == last or _ends(call, missing)):
+            cause = _blame_failure(call, missing, files)
+            yield Hindrance(_warn_of_authselect(cause, files), ends=_ends(call, missing))
     conf = read_limits_options(last).conf
-    if last.module in missing or (conf is not None and conf not in confs):
-        yield Hindrance(_warn_of_authselect(_blame_failure(last, conf, files), files))
-    elif conf is not None and conf != LIMITS_CONF:
+    if not _fails(last, missing, confs) and conf is not None:
         read = parse_limits_conf(confs[conf], conf, dialect.line_length)
         cause = _warn_of_authselect(_blame_conf(last, conf, files), files)
         yield Hindrance(cause, tuple(read))
 
 
-def ends_with_limits(service: str, files: Mapping[str, str]) -> bool:
-    """Tell whether no session opens through a service where pam_limits fails.
+def _fails(call: PamLine, missing: Collection[str], confs: Mapping[str, str]) -> bool:
+    """Tell whether a call fails, for want of its module or of the file that it names."""
+    conf = read_limits_options(call).conf
+    return call.module in missing or (conf is not None and conf not in confs)
+
+
+def _ends(call: PamLine, missing: Collection[str]) -> bool:
+    """Tell whether no session opens where a call fails."""
+    if call.module in missing:
+        return not call.silent and is_fatal(call, "module_unknown")
+    return is_fatal(call, "service_err")
+
+
+class EarlierCall(NamedTuple):
+    """A call of pam_limits before the last, which reads other files.
+
+    ``lines`` are those of the file that it names; nothing stands for those of the usual ones.
+    """
+
+    lines: tuple[LimitsLine, ...] | None
+    is_fatal: bool
+
+
+def find_earlier(
+    service: str, files: Mapping[str, str], confs: Mapping[str, str], dialect: Dialect
+) -> tuple[EarlierCall, ...]:
+    """Return the calls of pam_limits before the last, if any of them reads other files.
 
     :raises ValueError: If libpam refuses the service.
     """
-    return any(is_fatal(one) for one in find_pam_limits(flatten(service, "session", files)))
+    reached = _find_reached(service, files)
+    named = [read_limits_options(call).conf for call in reached]
+    if len(set(named)) < 2:
+        return ()
+    texts = [(call, conf, confs.get(conf or "")) for call, conf in zip(reached[:-1], named)]
+    return tuple(
+        EarlierCall(text if text is None else _read(text, conf, dialect), is_fatal(call))
+        for call, conf, text in texts
+        if conf is None or text is not None
+    )
+
+
+def _read(text: str, conf: str | None, dialect: Dialect) -> tuple[LimitsLine, ...]:
+    return tuple(parse_limits_conf(text, conf or LIMITS_CONF, dialect.line_length))
+
+
+def _find_reached(service: str, files: Mapping[str, str]) -> list[PamLine]:
+    """Return the calls of pam_limits that libpam reaches."""
+    lines = flatten(service, "session", files)
+    calls = find_pam_limits(lines)
+    skippers = _find_skippers(lines, calls)
+    return [call for call, skipper in zip(calls, skippers) if skipper is None]
+
+
+def ends_with_limits(service: str, files: Mapping[str, str]) -> bool:
+    """Tell whether no session opens through a service where the last pam_limits fails.
+
+    Those that read the same files fail with it.
+
+    :raises ValueError: If libpam refuses the service.
+    """
+    reached = _find_reached(service, files)
+    conf = read_limits_options(reached[-1]).conf if reached else None
+    return any(is_fatal(one) for one in reached if read_limits_options(one).conf == conf)
 
 
 _BY_AUTHSELECT = re.compile("# *(?:Generated by|Do not edit.*) authselect", re.IGNORECASE)
@@ -173,11 +238,11 @@ def _blame_skipper(skipper: PamLine, call: PamLine, files: Mapping[str, str]) ->
     return Cause("pam-limits-skipped", text, remedy, at)
 
 
-def _blame_failure(call: PamLine, conf: str | None, files: Mapping[str, str]) -> Cause:
+def _blame_failure(call: PamLine, missing: Collection[str], files: Mapping[str, str]) -> Cause:
     at = declare_call(call)
-    reason = f"{conf} is missing" if conf else f"{call.module} is missing"
-    mild = call.silent or call.control.lower() in ("optional", "sufficient")
-    effect = "the stack goes on without it" if mild else "no session opens"
+    lacks = call.module if call.module in missing else read_limits_options(call).conf
+    reason = f"{lacks} is missing"
+    effect = "no session opens" if _ends(call, missing) else "the stack goes on without it"
     text = f"{cite(at)} fails, since {reason}, and {effect}"
     remedy = replace_line(find_row(at, files[at.path]), _CALL, _RELOGIN)
     return Cause("pam-limits-fails", text, remedy, at)
@@ -185,7 +250,10 @@ def _blame_failure(call: PamLine, conf: str | None, files: Mapping[str, str]) ->
 
 def _blame_conf(call: PamLine, conf: str, files: Mapping[str, str]) -> Cause:
     at = declare_call(call)
-    text = f"{cite(at)} reads {conf} and neither {LIMITS_CONF} nor limits.d"
+    skipped = (
+        "no file of limits.d" if conf == LIMITS_CONF else f"neither {LIMITS_CONF} nor limits.d"
+    )
+    text = f"{cite(at)} reads {conf} and {skipped}"
     commands = edit_line(find_row(at, files[at.path]), "s/[ \\t]conf=[^ \\t]*//g")
     remedy = Remedy(f"take {shlex.quote('conf=' + conf)} out of that line", commands, _RELOGIN)
     return Cause("pam-limits-elsewhere", text, remedy, at, ())

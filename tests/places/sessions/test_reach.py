@@ -36,6 +36,14 @@ FAULTS = {
         {f"{PAM}/sshd": "session required pam_limits.so conf=/etc/x.conf debug\n"},
         "pam-limits-elsewhere", f"{PAM}/sshd:1",
     ),
+    "no file of limits.d": (
+        {f"{PAM}/sshd": "session required pam_limits.so conf=/etc/security/limits.conf\n"},
+        "pam-limits-elsewhere", f"{PAM}/sshd:1",
+    ),
+    "a file that is missing for the first of two": (
+        {f"{PAM}/sshd": f"session required pam_limits.so conf=/etc/gone\n{CALL}"},
+        "pam-limits-fails", f"{PAM}/sshd:1",
+    ),
     "a file that is missing": (
         {f"{PAM}/sshd": "session optional pam_limits.so conf=/etc/gone\n"}, "pam-limits-fails",
         f"{PAM}/sshd:1",
@@ -65,7 +73,8 @@ def test_the_line_is_named_and_the_remedy_works(
     files: dict[str, str], code: str, place: str, tmp_path: Path
 ) -> None:
     files = {**FINE, **files}
-    missing, confs = {"/usr/lib/pam_limits.so"}, {"/etc/x.conf": "alice - nofile 5\n"}
+    missing = {"/usr/lib/pam_limits.so"}
+    confs = {"/etc/x.conf": "alice - nofile 5\n", "/etc/security/limits.conf": ""}
     (found,) = find(files, missing, confs)
     assert (found.cause.code, found.cause.at and found.cause.at.place) == (code, place)
     assert code in CODES
@@ -97,9 +106,6 @@ HARMLESS = {
         f"{PAM}/sshd": f"session substack sub\n{CALL}",
         f"{PAM}/sub": "session sufficient pam_permit.so\n",
     },
-    "a file of its own that is the usual one": {
-        f"{PAM}/sshd": "session required pam_limits.so conf=/etc/security/limits.conf\n"
-    },
 }
 
 
@@ -116,6 +122,35 @@ def test_a_service_without_a_file() -> None:
         " echo 'session required pam_limits.so'; } > /etc/pam.d/sshd || ! echo /etc/pam.d/sshd"
         " exists by now: nothing was done. >&2"
     ]
+
+
+@pytest.mark.parametrize(
+    ("start", "missing", "ends"),
+    [
+        ("session required", (), True),
+        ("-session required", (), True),
+        ("session requisite", ("m",), True),
+        ("-session requisite", ("m",), False),
+        ("session optional", (), False),
+        ("session sufficient", ("m",), False),
+        ("session [default=bad service_err=ignore]", (), False),
+        ("session [default=bad service_err=ignore]", ("m",), True),
+        ("session [default=ignore module_unknown=die]", ("m",), True),
+    ],
+)
+def test_what_keeps_a_session_from_opening(
+    start: str, missing: tuple[str, ...], ends: bool
+) -> None:
+    module = "pam_limits.so"
+    (found,) = find(
+        {f"{PAM}/sshd": f"{start} {module} conf=/etc/gone\n"}, {module for _one in missing}
+    )
+    assert found.ends == ends
+    assert found.cause.text.endswith("no session opens" if ends else "the stack goes on without it")
+
+
+def test_a_call_that_fails_where_the_stack_goes_on_keeps_the_last_from_nothing() -> None:
+    assert find({f"{PAM}/sshd": f"session optional pam_limits.so conf=/etc/gone\n{CALL}"}) == []
 
 
 def test_a_call_that_fails_and_ends_every_login() -> None:
