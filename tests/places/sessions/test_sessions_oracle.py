@@ -59,11 +59,15 @@ ONE_MINUTE = f"""
 rm -f /tmp/cron/*
 date --set=@$(( ($(date +%s) / 60 + 1) * 60 - 6 )) >/dev/null
 systemctl restart "$({CRON})"
-for try in $(seq 1200); do  # On Red Hat each job starts a service manager.
-  [ $(cat /tmp/cron/* 2>/dev/null | wc -l) -ge {17 * len(MANY)} ] && break
+quiet=0 before=0
+until [ $quiet -ge 90 ]; do  # Where PAM refuses a session, its job never comes.
   sleep 0.5
+  now=$(cat /tmp/cron/* 2>/dev/null | wc -l)
+  [ $now -ge {17 * len(MANY)} ] && break
+  [ $now -eq $before ] && quiet=$((quiet + 1)) || quiet=0
+  before=$now
 done
-for user in {" ".join(MANY)}; do echo "== cron $user"; cat /tmp/cron/$user 2>/dev/null; done
+for user in {" ".join(MANY)}; do echo "== cron $user"; cat /tmp/cron/$user 2>/dev/null; done; true
 """
 
 
