@@ -7,14 +7,17 @@ from collections.abc import Sequence
 
 from ..containers.tasks import Bounds
 from ..core.cause import Cause, Remedy, cite
+from ..core.reader import Limit
 from ..core.values import ITEMS, Rlimit, format_pair, format_quantity
+from ..systemd.want import find_target
+from .base_spec import edit_base, write_rlimit, write_tasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..containers.spec import Started
     from ..core.finding import Requirement
     from ..systemd.tasks import Level
-    from .plan import BaseSpec
+    from .base_spec import BaseSpec
 
 CODES = {
     "containerd-base-spec": "the specification that config.toml names for pods states it",
@@ -25,14 +28,20 @@ CODES = {
 }
 
 
-def blame_base(wanted: Requirement, base: BaseSpec | None) -> Cause | None:
-    """Blame the specification that pods are started with, where it states too little."""
+def blame_base(
+    wanted: Requirement, base: BaseSpec | None, asked: Limit | None = None
+) -> Cause | None:
+    """Blame the specification that pods are started with, where it states too little.
+
+    :param asked: What the policy asks of both bounds of the limit.
+    """
     limit = base.limits.get(wanted.item) if base else None
     if base is None or limit is None or wanted.is_met_by(wanted.pick(limit)):
         return None
     do = f"state {wanted.describe()} or nothing in process.rlimits of {base.path}"
     given = f"{_show(wanted, limit)} from {base.path}, whatever containerd's unit gives"
-    return _blame(base, given, do)
+    target = find_target(asked or Limit(), limit)
+    return _blame(base, given, do, write_rlimit(base.text, wanted.item, target))
 
 
 def blame_base_tasks(wanted: Requirement, base: BaseSpec | None) -> list[Cause]:
@@ -41,11 +50,15 @@ def blame_base_tasks(wanted: Requirement, base: BaseSpec | None) -> list[Cause]:
         return []
     least = format_quantity(wanted.minimum or 0)
     do = f"make linux.resources.pids.limit of {base.path} {least} (-1 is unlimited)"
-    return [_blame(base, f"a pids limit of {base.tasks} from {base.path}", do)]
+    given = f"a pids limit of {base.tasks} from {base.path}"
+    return [_blame(base, given, do, write_tasks(base.text, wanted.minimum or 0))]
 
 
-def _blame(base: BaseSpec, given: str, do: str) -> Cause:
-    remedy = Remedy(f"{do}, and restart containerd", (), "pods that run keep what they have")
+def _blame(base: BaseSpec, given: str, do: str, text: str | None) -> Cause:
+    """Blame a base specification; a person edits it where no command can make it the text."""
+    edits = edit_base(base, text)
+    commands = (*edits, ("systemctl", "restart", "containerd.service")) if edits else ()
+    remedy = Remedy(f"{do}, and restart containerd", commands, "pods that run keep what they have")
     text = f"{cite(base.at)}: pods get {given}"
     return Cause("containerd-base-spec", text, remedy, base.at)
 

@@ -27,6 +27,7 @@ from ..processes.units_diagnose import judge_unit
 from ..systemd.read import Seen, World
 from ..systemd.tasks import Level
 from ..systemd.tasks_read import read_levels
+from .base_spec import BaseSpec
 from .causes import (
     blame_base,
     blame_base_tasks,
@@ -43,7 +44,7 @@ from .measure import (
     read_task,
     run_containerd_canary,
 )
-from .plan import UNIT, BaseSpec
+from .plan import UNIT
 
 NEW = "new-container:containerd"
 
@@ -161,7 +162,7 @@ def _explain(
             given, bounds = Given(base.tasks if base else None), split_levels(seen.levels, NAME)
             yield _explain_tasks(finding, given, blame_base_tasks(wanted, base), bounds)
             continue
-        based = blame_base(wanted, base)
+        based = blame_base(wanted, base, policy.limits.get(wanted.item))
         if based:
             yield finding._replace(causes=(based,), outlook=Outlook("", FAIL, FAIL))
         else:

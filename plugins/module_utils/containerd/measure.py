@@ -21,7 +21,7 @@ from ..host.files import read_text
 from ..host.look import Process
 from ..host.program import last_line, run_program
 from ..host.scratch import CANARY, PROGRAMS, make_scratch, remove_scratch
-from .plan import CONFIG, BaseSpec, find_base_spec
+from .base_spec import CONFIG, BaseSpec, find_base_spec
 
 _CTR = "/usr/bin/ctr"
 NAMESPACE = "mlhost-limits"
@@ -68,7 +68,7 @@ def read_base_spec() -> BaseSpec | None:
     if spec is None:
         raise ValueError(f"{path}, which {at.place} names, is absent")
     limits, tasks = read_spec(spec)
-    return BaseSpec(path, limits, at, tasks)
+    return BaseSpec(path, limits, at, tasks, spec)
 
 
 def read_task(one: RunningContainer) -> Started:

@@ -7,21 +7,22 @@ unless ``base_runtime_spec`` states others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from ..core.edit import HEADER
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
-from ..core.toml_text import read_toml
-from ..core.values import Declaration, NamedTuple, Rlimit
+from ..core.values import Rlimit
 from ..systemd.limits import Statement, read_unit_limits
 from ..systemd.unit_file import Source
 from ..systemd.unread import format_limit
-from ..systemd.want import declare, is_enough
+from ..systemd.want import declare, find_target, is_enough
+from .base_spec import Kept, declare_rlimit, put_back, read_kept, write_rlimit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..containers.policy import ContainerPolicy
     from ..systemd.model import Files
+    from .base_spec import BaseSpec
 
 UNIT = "containerd.service"
 FOLDER = f"/etc/systemd/system/{UNIT}.d"
@@ -34,20 +35,30 @@ def plan_containerd(
     nr_open: int | None,
     override: bool = False,
     absent: bool = False,
+    base: BaseSpec | None = None,
 ) -> SectionPlan:
     """Return the edits of our drop-in, and of lines of others where they are to be ineffective.
 
     :param files: All that systemd reads of the unit.
     :param nr_open: The lowest fs.nr_open that will be in force.
+    :param base: What pods are started with, whatever the unit gives.
     """
     before = {one.path: one.text for one in files.dropins if one.path.startswith(f"{FOLDER}/")}
     theirs = restore_all({path: text for path, text in before.items() if path != OURS})
+    kept = read_kept(before.get(OURS, ""))
+    if base:
+        before = {**before, base.path: base.text}
+        base = put_back(base, kept)
+        theirs[base.path] = base.text
+    others = [one for one in kept if not base or one.path != base.path]
     if absent or not policy.stated:
-        return SectionPlan(plan_edits(before, {**theirs, OURS: None}))
+        notes = tuple(f"{one.path} has {one.item} of ours: it had {one.old}" for one in others)
+        return SectionPlan(plan_edits(before, {**theirs, OURS: None}), notes=notes)
     excess = policy.describe_excess("containers.containerd", nr_open)
     if excess:
         return SectionPlan(problems=(f"{excess}, to which systemd would cut it",))
-    ours = format_drop_in(policy)
+    told, changed = _plan_base(policy, base, override) if base else ((), [])
+    ours = format_drop_in(policy, (*changed, *others))
     shortfalls = tuple(
         Shortfall(
             declare(one),
@@ -58,12 +69,32 @@ def plan_containerd(
     )
     dead = [one.foreign for one in shortfalls if one.neutralized]
     texts = {**neutralise_all(theirs, dead), OURS: ours}
+    for one in changed:
+        texts[one.path] = write_rlimit(texts[one.path], one.item, one.after) or texts[one.path]
     notes = () if files.main else (f"{OURS}: takes effect once containerd is installed",)
-    return SectionPlan(plan_edits(before, texts), (), shortfalls, notes)
+    return SectionPlan(plan_edits(before, texts), (), (*shortfalls, *told), notes)
 
 
-def format_drop_in(policy: ContainerPolicy) -> str:
+def _plan_base(
+    policy: ContainerPolicy, base: BaseSpec, override: bool
+) -> tuple[list[Shortfall], list[Kept]]:
+    """Return the limits of a base specification that give too little, and those that we change."""
+    shortfalls, changed = [], []
+    for item, limit in base.limits.items():
+        if item not in policy.stated or is_enough(policy.limits[item], limit):
+            continue
+        target = find_target(policy.limits[item], limit)
+        may = override and base.path.startswith("/etc/")
+        can = may and write_rlimit(base.text, item, target) is not None
+        changed += [Kept(item, limit, target, base.path)] if can else []
+        ours = _format_line(item, policy.stated[item])
+        shortfalls.append(Shortfall(declare_rlimit(base, item), ours, can))
+    return shortfalls, changed
+
+
+def format_drop_in(policy: ContainerPolicy, changed: Iterable[Kept] = ()) -> str:
     lines = [_format_line(item, limit) for item, limit in sorted(policy.stated.items())]
+    lines += map(str, changed)
     return "\n".join([HEADER, "[Service]", *lines]) + "\n"
 
 
@@ -90,37 +121,3 @@ def _find_beaten(policy: ContainerPolicy, files: Files) -> Iterator[Statement]:
         last = [one for one in reading.statements if one.item == item][-1]
         if last.setting.path != OURS and not is_enough(policy.limits[item], last.limit):
             yield last
-
-
-CONFIG = "/etc/containerd/config.toml"
-_RUNTIME = "runc"
-
-
-class BaseSpec(NamedTuple):
-    """The limits and tasks of a base specification, and the line of config.toml that names it."""
-
-    path: str
-    limits: Mapping[str, Rlimit]
-    at: Declaration
-    tasks: int | None = None
-
-
-def find_base_spec(text: str, path: str = CONFIG) -> Declaration | None:
-    """Return the line that names the base specification of the default runtime, if one does.
-
-    Without one the limits are taken out, and a pod inherits those of containerd; with one, its
-    ``process.rlimits`` are used as they are. Source: ``docs/cri/config.md`` and
-    ``internal/cri/opts/spec_opts.go`` of containerd.
-
-    :param text: config.toml, read as latin-1. The value is the path.
-    :raises ValueError: If it is not TOML.
-    """
-    entries = read_toml(text.encode("latin-1").decode("utf-8"))
-    names = [one.node.value for one in entries if one.keys[-1] == "default_runtime_name"]
-    runtime = names[-1] if names else _RUNTIME
-    rows = text.split("\n")
-    for one in entries:
-        if one.keys[-3:] == ("runtimes", runtime, "base_runtime_spec") and one.node.value:
-            line = one.node.line
-            return Declaration(path, line, rows[line - 1].rstrip("\r"), str(one.node.value))
-    return None

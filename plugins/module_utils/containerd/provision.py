@@ -11,8 +11,12 @@ from ..core.plan import Section, SectionPlan
 from ..host.booted import is_booted
 from ..host.look import find_processes, started_before
 from ..systemd.sources_read import read_sources
-from .measure import find_containerd, find_containers
+from .measure import find_containerd, find_containers, read_base_spec
 from .plan import OURS, UNIT, plan_containerd
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .base_spec import BaseSpec
 
 
 def prepare_containerd(
@@ -25,9 +29,10 @@ def prepare_containerd(
     """
     try:
         files = read_sources(UNIT)
-    except ValueError as error:
+        base = _read_base(must=bool(policy.stated) and not absent)
+    except (OSError, ValueError) as error:
         return Section(SectionPlan(problems=(str(error),)))
-    plan = plan_containerd(policy, files, nr_open, override, absent)
+    plan = plan_containerd(policy, files, nr_open, override, absent, base)
     process = find_containerd(find_processes())
     old = bool(plan.edits) or (process is not None and started_before(process, OURS))
     needed = (UNIT,) if process is not None and old else ()
@@ -39,6 +44,19 @@ def prepare_containerd(
         find_old=tuple if absent else partial(_find_old, policy),
         in_effect=("containerd",) if process and (may_restart or not needed) else (),
     )
+
+
+def _read_base(must: bool) -> BaseSpec | None:
+    """Return the base specification of pods, or nothing where none needs to be read.
+
+    :raises OSError, ValueError: If one must be read and cannot be.
+    """
+    try:
+        return read_base_spec()
+    except (OSError, ValueError):
+        if must:
+            raise
+        return None
 
 
 def _find_settle(edited: bool, restart: bool) -> Callable[[], str] | None:

@@ -95,6 +95,22 @@ def find_members(text: str, path: str = "JSON", start: int | None = None) -> lis
     return members
 
 
+def find_items(text: str, start: int) -> list[int]:
+    """Return where each item of a list stands; nothing where no list does.
+
+    :raises ValueError: If it is broken.
+    """
+    found: list[int] = []
+    if start < 0 or text[start : start + 1] != "[":
+        return found
+    at = _skip(text, start + 1)
+    while text[at : at + 1] not in ("]", ""):
+        found.append(at)
+        at = _skip(text, _scan_value(text, at)[1])
+        at = _skip(text, at + 1) if text[at : at + 1] == "," else at
+    return found
+
+
 def _place(path: str, text: str, offset: int) -> str:
     column = offset - (text.rfind("\n", 0, offset) + 1) + 1
     return f"{path}:{line_of(text, offset)}:{column}: "

@@ -82,7 +82,6 @@ MORE = [
         ASKED,
         touches=(CONF, RUNNING),
         uses=(LOADED,),
-        person=f"sed -i 's/1024/65536/; s/4096/1048576/' {BASE}; {RESTART_BOTH}",
     ),
     Fault(
         "containerd: few tasks for all pods",
@@ -96,7 +95,6 @@ MORE = [
         TASKS,
         touches=(CONF, RUNNING),
         uses=(LOADED,),
-        person=f"sed -i 's/100/500/' {BASE}; {RESTART_BOTH}",
     ),
     box("a container with few tasks", start(*RIGHT, most=100), "was started with",
         again(*RIGHT))._replace(policy=TASKS, shows=("^container:containerd/default/box tasks",)),

@@ -8,7 +8,7 @@ import os
 import pytest
 from mlhost_limits.containerd import check as check_containerd
 from mlhost_limits.containerd import explain as trace_containerd
-from mlhost_limits.containerd.plan import BaseSpec
+from mlhost_limits.containerd.base_spec import BaseSpec
 from mlhost_limits.containers.cgroup import Container
 from mlhost_limits.containers.findings import Canary, ContainerLimits
 from mlhost_limits.containers.policy import ContainerPolicy

@@ -3,7 +3,12 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
 import pytest
+from mlhost_limits.containerd.base_spec import BaseSpec, find_base_spec
 from mlhost_limits.containerd.causes import (
     blame_base,
     blame_base_tasks,
@@ -12,7 +17,7 @@ from mlhost_limits.containerd.causes import (
     is_of_kubelet,
 )
 from mlhost_limits.containerd.measure import describe_absence
-from mlhost_limits.containerd.plan import FOLDER, OURS, BaseSpec, find_base_spec, plan_containerd
+from mlhost_limits.containerd.plan import FOLDER, OURS, plan_containerd
 from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.containers.process import blame_container
 from mlhost_limits.containers.spec import Started, read_spec
@@ -225,3 +230,108 @@ def test_which_cgroups_are_the_kubelet_s() -> None:
 def test_a_containerd_of_a_snap_is_told_from_none(unit: str, told: str) -> None:
     running = Process(7, "containerd", 0, f"0::/system.slice/{unit}", 1)
     assert told in describe_absence([running])
+
+
+SPEC = """\
+{
+  "process": {
+    "rlimits": [
+      {"type": "RLIMIT_NOFILE", "soft": 1, "hard": 1},
+      {
+        "type": "RLIMIT_NOFILE",
+        "hard": 4096,
+        "soft": 1024
+      }, {"type": "RLIMIT_MEMLOCK", "soft": 65536, "hard": 65536}
+    ]
+  },
+  "linux": {"resources": {"pids": {"limit": 100}}}
+}
+"""
+B = "/etc/containerd/pods.json"
+LOW = {"nofile": Rlimit(1024, 4096), "memlock": Rlimit(65536, 65536)}
+BASE = BaseSpec(B, LOW, AT, 100, SPEC)
+MOST = str(UNLIMITED)
+MENDED = (
+    SPEC.replace("1024", "65536").replace("4096", "1048576")
+    .replace('"soft": 65536, "hard": 65536', f'"soft": {MOST}, "hard": {MOST}')
+)  # fmt: skip
+
+
+def write(tmp_path: Path, text: str, commands: Sequence[Sequence[str]]) -> str:
+    """Return what commands make of a specification, pasted into a shell."""
+    file = tmp_path / "etc/containerd/pods.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    for words in commands:
+        if words[0] != "systemctl":
+            script = words[-1].replace("/etc/", f"{tmp_path}/etc/")
+            subprocess.run(["/bin/sh", "-c", script], check=True)
+    return file.read_text()
+
+
+def test_a_remedy_writes_a_base_specification_each_line_once(tmp_path: Path) -> None:
+    text = SPEC
+    for bound in ("soft", "hard"):
+        for item in ("nofile", "memlock"):
+            wanted = Requirement("p", item, bound, POLICY.limits[item].soft)
+            cause = blame_base(wanted, BASE, POLICY.limits[item])
+            assert cause
+            assert cause.remedy.commands[-1] == ("systemctl", "restart", "containerd.service")
+            if bound == "soft":
+                text = write(tmp_path, text, cause.remedy.commands)
+    (cause,) = blame_base_tasks(TASKS, BASE)
+    text = write(tmp_path, text, cause.remedy.commands)
+    assert text == MENDED.replace('"limit": 100', '"limit": 500')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SPEC,
+        SPEC.replace('"hard": 4096,', ""),
+        SPEC.replace("1024", "1e3"),
+        "",
+        "[]",
+    ],
+)
+def test_what_cannot_be_edited_is_left_to_a_person(text: str) -> None:
+    path = "/srv/pods.json" if text == SPEC else B
+    cause = blame_base(WANTED, BASE._replace(text=text, path=path), POLICY.limits["nofile"])
+    assert cause
+    assert cause.remedy.commands == ()
+
+
+def test_a_base_specification_beats_our_drop_in() -> None:
+    done = plan_containerd(POLICY, Files(MAIN), 1048576, base=BASE)
+    assert [str(one) for one in done.shortfalls] == [
+        f'{B}:7 "nofile 1024:4096" beats our "LimitNOFILE=65536:1048576"',
+        f'{B}:9 "memlock 64KiB:64KiB" beats our "LimitMEMLOCK=infinity"',
+    ]
+    assert written(done) == {OURS: TEXT}
+
+
+def test_override_writes_it_and_puts_it_back() -> None:
+    def again(drop_in: str, text: str, **options: bool) -> dict[str, str | None]:
+        limits = read_spec(text).limits
+        files = Files(MAIN, (Source(OURS, drop_in),) if drop_in else ())
+        base = BASE._replace(text=text, limits=limits)
+        return written(plan_containerd(POLICY, files, 1048576, base=base, **options))
+
+    done = again("", SPEC, override=True)
+    assert done[B] == MENDED
+    ours = done[OURS]
+    assert ours
+    assert again(ours, MENDED, override=True) == {}
+    assert again(ours, MENDED) == {B: SPEC, OURS: TEXT}
+    assert again(ours, MENDED, absent=True) == {B: SPEC, OURS: None}
+    since = MENDED.replace("1048576", "1048575")  # Somebody's own, by now.
+    assert again(ours, since, absent=True)[OURS] is None
+    assert again(ours, since, absent=True)[B] == since.replace(MOST, "65536")
+
+
+def test_a_specification_that_is_not_named_any_more_is_told() -> None:
+    drop_in = f"{TEXT}# It was, it is, in which file: nofile 1:2 3:4 /etc/old.json\n"
+    files = Files(MAIN, (Source(OURS, drop_in),))
+    assert plan_containerd(POLICY, files, 1048576, base=BASE).edits == ()
+    gone = plan_containerd(POLICY, files, 1048576, absent=True)
+    assert gone.notes == ("/etc/old.json has nofile of ours: it had 1:2",)
