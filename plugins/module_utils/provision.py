@@ -93,6 +93,8 @@ def _provision(policy: Policy, options: ProvisionOptions) -> Outcome:
         named = {name: Section(one.plan) for name, one in named.items()}
     sections = named.values()
     plans = [one.plan for one in sections]
+    beaten = _join(one.shortfalls for one in plans)
+    overridden = [f"{one}, and is ineffective by override" for one in beaten if one.neutralized]
     problems = [*_join(one.problems for one in plans), *_find_lockouts(policy, options, named)]
     problems += _find_editors(plans)
     if problems:
@@ -106,8 +108,8 @@ def _provision(policy: Policy, options: ProvisionOptions) -> Outcome:
     return Outcome(
         edits=_join(one.edits for one in plans),
         sysctls=_join([*(one.sysctls for one in sections), *(one.running for one in sections)]),
-        shortfalls=tuple(map(str, _join(one.shortfalls for one in plans))),
-        notes=(*_join(one.notes for one in plans), *rivals, *said, *short),
+        shortfalls=tuple(str(one) for one in beaten if not one.neutralized),
+        notes=(*overridden, *_join(one.notes for one in plans), *rivals, *said, *short),
         restarted=_join(one.restarted for one in sections),
         restart_required=_join(one.restart_required for one in sections),
         old_limits=() if options.absent else _join(one.find_old() for one in sections),
