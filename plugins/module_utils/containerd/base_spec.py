@@ -83,7 +83,7 @@ def _find(text: str, keys: Sequence[str]) -> int:
 
 
 def write_rlimit(text: str, item: str, target: Rlimit) -> str | None:
-    """Return the text with both bounds of a limit; nothing where they are no plain numbers."""
+    """Return the text with both bounds of a limit; nothing unless they are plain numbers."""
     members, wanted = find_rlimit(text, item), target._asdict()
     if members.keys() != wanted.keys():
         return None
@@ -91,7 +91,7 @@ def write_rlimit(text: str, item: str, target: Rlimit) -> str | None:
 
 
 def write_tasks(text: str, least: int) -> str | None:
-    """Return the text with a bound on tasks; nothing where that is no plain number."""
+    """Return the text with a bound on tasks; nothing unless it is a plain number."""
     try:
         at = _find(text, ("linux", "resources", "pids"))
         limit = find_member(find_members(text, start=at), "limit") if at >= 0 else None

@@ -46,11 +46,10 @@ def plan_containerd(
     before = {one.path: one.text for one in files.dropins if one.path.startswith(f"{FOLDER}/")}
     theirs = restore_all({path: text for path, text in before.items() if path != OURS})
     kept = read_kept(before.get(OURS, ""))
-    if base:
-        before = {**before, base.path: base.text}
-        base = put_back(base, kept)
-        theirs[base.path] = base.text
     others = [one for one in kept if not base or one.path != base.path]
+    if base:
+        before, base = {**before, base.path: base.text}, put_back(base, kept)
+        theirs[base.path] = base.text
     if absent or not policy.stated:
         notes = tuple(f"{one.path} has {one.item} of ours: it had {one.old}" for one in others)
         return SectionPlan(plan_edits(before, {**theirs, OURS: None}), notes=notes)
@@ -59,20 +58,19 @@ def plan_containerd(
         return SectionPlan(problems=(f"{excess}, to which systemd would cut it",))
     told, changed = _plan_base(policy, base, override) if base else ((), [])
     ours = format_drop_in(policy, (*changed, *others))
-    shortfalls = tuple(
-        Shortfall(
-            declare(one),
-            _format_line(one.item, policy.stated[one.item]),
-            override and one.setting.path in theirs,
-        )
-        for one in _find_beaten(policy, _replace(files, {**theirs, OURS: ours}))
-    )
+    beaten = _find_beaten(policy, _replace(files, {**theirs, OURS: ours}))
+    shortfalls = [_tell(one, policy, override and one.setting.path in theirs) for one in beaten]
     dead = [one.foreign for one in shortfalls if one.neutralized]
     texts = {**neutralise_all(theirs, dead), OURS: ours}
     for one in changed:
         texts[one.path] = write_rlimit(texts[one.path], one.item, one.after) or texts[one.path]
     notes = () if files.main else (f"{OURS}: takes effect once containerd is installed",)
     return SectionPlan(plan_edits(before, texts), (), (*shortfalls, *told), notes)
+
+
+def _tell(beaten: Statement, policy: ContainerPolicy, neutralized: bool) -> Shortfall:
+    ours = _format_line(beaten.item, policy.stated[beaten.item])
+    return Shortfall(declare(beaten), ours, neutralized)
 
 
 def _plan_base(

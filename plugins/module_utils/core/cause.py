@@ -12,6 +12,8 @@ from .quote import decode, one_line
 from .values import Declaration, NamedTuple
 
 _SHELL = ("sh", "-c")
+ADD = "printf '%s\\n' ''"
+"""How a command begins that adds lines to a file."""
 RAISES = '[ "$(cat /proc/sys/'
 """How a command begins that raises a sysctl now, and changes no file."""
 
@@ -75,8 +77,11 @@ def prepend_line(path: str, text: str, then: str = "") -> Remedy:
 
 
 def append_line(path: str, text: str, then: str = "") -> Remedy:
-    """Add a line to the end of a file, which is made where it is absent."""
-    line = f"echo {shlex.quote(text)} >> {shlex.quote(path)}"
+    """Add a line to the end of a file, which is made where it is absent.
+
+    An empty line comes before it: the last one of the file may lack its end.
+    """
+    line = f"{ADD} {shlex.quote(text)} >> {shlex.quote(path)}"
     return Remedy(f'state it: "{text}" in {path}', ((*_SHELL, line),), then)
 
 

@@ -8,12 +8,12 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from ..containers.policy import SHM
-from ..core.cause import Cause, Remedy, append_line, replace_line
+from ..core.cause import Cause, Remedy
 from ..core.json_text import byte_order_mark, find_member, find_members, is_blank
 from ..core.line_edit import edit_line
 from ..core.quote import one_line
 from ..core.values import UNLIMITED, Declaration, Rlimit
-from ..kernel.raises import raise_now
+from ..kernel.raises import raise_nr_open
 from ..kernel.sysctl_conf import LARGEST_NR_OPEN
 from .daemon_json import SHM_KEY, ULIMITS_KEY, Problem, read_members, walk_entries
 from .flags import declare_flag
@@ -145,12 +145,7 @@ def _raise_nr_open(item: str, world: World, site: Site) -> Change | None:
     limit = choose_limit(item, site.policy, _ANY) if item == "nofile" else None
     if limit is None or not world.nr_open < limit.hard <= LARGEST_NR_OPEN:
         return None
-    text = f"fs.nr_open = {limit.hard}"
-    at = site.nr_open_line
-    commands: tuple[tuple[str, ...], ...] = (raise_now("fs.nr_open", limit.hard),)
-    if site.nr_open_at_boot < limit.hard:
-        commands += (replace_line(at, text) if at else append_line(_SYSCTL_FILE, text)).commands
-    remedy = Remedy("raise fs.nr_open, now and at boot", commands)
+    remedy = raise_nr_open(limit.hard, site.nr_open_at_boot, site.nr_open_line)
     return Change(remedy, world._replace(nr_open=limit.hard))
 
 

@@ -150,10 +150,7 @@ def _append(name: str, facts: KernelFacts, value: str) -> Fix:
     remedy = append_line(path, line)
     if not any(one.startswith(f"{FOLDER}/") for one in (*facts.files, *facts.others)):
         remedy = remedy._replace(commands=(("mkdir", "-p", FOLDER), *remedy.commands))
-    if text and not text.endswith("\n"):
-        remedy = remedy._replace(commands=(("sed", "-i", "$a\\", path), *remedy.commands))
-        text += "\n"
-    return Fix(remedy, facts._replace(files={**facts.files, path: f"{text}{line}\n"}))
+    return Fix(remedy, facts._replace(files={**facts.files, path: f"{text}\n{line}\n"}))
 
 
 def _is_heeded(facts: KernelFacts, value: str) -> bool:

@@ -22,7 +22,7 @@ from ..core.values import (
     format_pair,
     format_quantity,
 )
-from ..kernel.raises import raise_now
+from ..kernel.raises import raise_nr_open
 from ..kernel.sysctl_conf import LARGEST_NR_OPEN
 from .facts import SessionFacts, find_ending, predict_session
 from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
@@ -131,11 +131,7 @@ def _blame_nr_open(
         return Cause(code, text, comment_out(line, _RELOGIN), line), _without(line, facts)
     if is_own and (asked.hard > LARGEST_NR_OPEN or wanted.minimum is None):
         return _restate(code, text, _require_hard(wanted, facts), line, facts)
-    commands: tuple[tuple[str, ...], ...] = (raise_now("fs.nr_open", asked.hard),)
-    if facts.nr_open_at_boot < asked.hard:
-        file = append_line("/etc/sysctl.d/95-site.conf", f"fs.nr_open = {asked.hard}")
-        commands += file.commands
-    remedy = Remedy("raise fs.nr_open, now and at boot", commands, _RELOGIN)
+    remedy = raise_nr_open(asked.hard, facts.nr_open_at_boot, facts.nr_open_line, _RELOGIN)
     raised = facts.start._replace(nr_open=asked.hard)
     return Cause(code, text, remedy, line), facts._replace(start=raised)
 

@@ -12,7 +12,7 @@ from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, judge, obs
 from ..core.values import ITEMS, NamedTuple, Rlimit, format_pair, format_quantity
 from ..host.look import Look, format_time, may_raise_limits, read_process, read_start_time
 from ..host.users import read_user
-from ..kernel.host_read import KernelRead, find_nr_open_at_boot
+from ..kernel.host_read import KernelRead, find_nr_open_at_boot, find_nr_open_line
 from .base_read import is_installed
 from .causes import find_session_causes
 from .doubts import doubt_daemon
@@ -177,6 +177,7 @@ def gather_session(result: SessionResult, look: Look) -> SessionFacts | None:
         reset=result.reset,
         is_fatal=ends_with_limits(result.service, read.pam_files),
         earlier=find_earlier(result.service, read.pam_files, confs, read.dialect),
+        nr_open_line=find_nr_open_line(look),
     )
     return _admit(facts) if result.opens else facts
 

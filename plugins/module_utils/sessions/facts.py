@@ -26,7 +26,8 @@ class SessionFacts(NamedTuple):
     ``reset`` is what SELinux takes of it before the shell runs. ``is_fatal``: whether no session
     opens where pam_limits fails.
     ``earlier`` are the calls of pam_limits before the last, if they read other files.
-    ``nr_open_at_boot`` is fs.nr_open as a boot will have it, 0 where that is not known.
+    ``nr_open_at_boot`` is fs.nr_open as a boot will have it, 0 where that is not known, and
+    ``nr_open_line`` what states it.
     """
 
     user: User
@@ -36,6 +37,7 @@ class SessionFacts(NamedTuple):
     hindrances: tuple[Hindrance, ...] = ()
     unread: tuple[Unread, ...] = ()
     nr_open_at_boot: int = 0
+    nr_open_line: Declaration | None = None
     domain: str = ""
     asked: Limit | None = None
     reset: SoftReset | None = None

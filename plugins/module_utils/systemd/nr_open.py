@@ -6,10 +6,10 @@ Source: ``setrlimit_closest()`` of systemd, ``do_prlimit()`` of the kernel.
 
 from __future__ import annotations
 
-from ..core.cause import Cause, Remedy, cite, replace_line
+from ..core.cause import Cause, cite
 from ..core.reader import Limit
 from ..core.values import Rlimit
-from ..kernel.raises import raise_now
+from ..kernel.raises import raise_nr_open
 from ..kernel.sysctl_conf import LARGEST_NR_OPEN
 from .edits import Repair
 from .model import UnitFacts, find_asked, predict_unit, rank_statements
@@ -70,16 +70,12 @@ def _format(limit: Rlimit) -> str:
 
 def _raise_nr_open(code: str, text: str, value: int, facts: UnitFacts) -> Repair:
     """Raise fs.nr_open now and at boot, where the line that lowers it stands if there is one."""
-    line, setting = facts.nr_open_line, f"fs.nr_open = {value}"
+    line = facts.nr_open_line
     at_boot = facts.nr_open_at_boot or (int(line.value) if line else 0)
     ranked = rank_statements("nofile", facts)
     at = declare(ranked[-1]) if ranked else None
-    commands: tuple[tuple[str, ...], ...] = (raise_now("fs.nr_open", value),)
     if line and line.path.startswith("/etc/") and at_boot < value:
         at, text = line, f"{text}; {cite(line)} sets that"
-        commands += replace_line(line, setting).commands
-    elif at_boot < value:
-        commands += (("sh", "-c", f"printf '\\n{setting}\\n' >> {_SYSCTL_FILE}"),)
-    remedy = Remedy(f"raise fs.nr_open to {value}, now and at boot", commands)
+    remedy = raise_nr_open(value, at_boot, line)
     raised = facts._replace(manager=facts.manager._replace(nr_open=value), nr_open_line=None)
     return Repair(Cause(code, text, remedy, at), raised)

@@ -21,7 +21,7 @@ from mlhost_limits.docker.model import (
     inherit_at_start,
 )
 from mlhost_limits.docker.site import Pending, Tools
-from mlhost_limits.kernel.raises import raise_now
+from mlhost_limits.kernel.raises import raise_now, raise_nr_open
 
 from tests.worlds.docker_scene import (
     HARD,
@@ -42,7 +42,6 @@ from tests.worlds.docker_scene import (
     make_site,
     make_world,
 )
-from tests.worlds.pasted import edit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -364,11 +363,7 @@ def test_a_low_nr_open_is_raised(line: Declaration | None, flagged: bool) -> Non
     world = make_world(None if flagged else HEALTHY, flags, nr_open=500000)
     (cause,) = find_docker_causes(SOFT, world, make_site()._replace(nr_open_line=line))
     assert cause.code == "docker-above-nr-open"
-    first, second = cause.remedy.commands
-    assert first == raise_now("fs.nr_open", 1048576)
-    added = "echo 'fs.nr_open = 1048576' >> /etc/sysctl.d/95-site.conf"
-    script = "c\\fs.nr_open = 1048576"
-    assert second == (edit(line.path, 7, line.text, script) if line else ("sh", "-c", added))
+    assert cause.remedy == raise_nr_open(1048576, 0, line)
 
 
 def test_what_the_policy_does_not_know_goes() -> None:

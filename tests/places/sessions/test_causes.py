@@ -239,7 +239,7 @@ def test_a_soft_limit_alone() -> None:
     (cause,) = find_session_causes(wanted, facts)
     assert cause.code == "pam-soft-alone"
     assert cause.remedy.lines == [
-        "echo 'alice hard memlock unlimited' >> /etc/security/limits.d/95-site.conf"
+        "printf '%s\\n' '' 'alice hard memlock unlimited' >> /etc/security/limits.d/95-site.conf"
     ]
 
 
@@ -375,7 +375,7 @@ def test_what_no_nr_open_allows_is_taken_out_for_the_sake_of_another_limit() -> 
         (
             "* hard nofile 65536\nalice hard nofile 2000000\n",
             HARD._replace(minimum=2000000),
-            "raise fs.nr_open, now and at boot",
+            "raise fs.nr_open to 2000000, now and at boot",
         ),
         (
             "* - nofile 2000000\n",
@@ -430,5 +430,5 @@ def test_what_nobody_states_is_stated_for_whom_the_policy_asks_it(
     """Unless that does not mean the user here, as ``*`` does not mean root on Debian."""
     facts = gather({}, user)._replace(domain=domain)
     (cause,) = find_session_causes(SOFT, facts)
-    added = f"echo '{written} soft nofile 65536' >> {D}/95-site.conf"
+    added = f"printf '%s\\n' '' '{written} soft nofile 65536' >> {D}/95-site.conf"
     assert cause.remedy.commands == (("sh", "-c", added),)

@@ -13,6 +13,7 @@ import pytest
 from mlhost_limits.core.cause import Cause
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.values import UNLIMITED, Declaration, Rlimit
+from mlhost_limits.kernel.raises import raise_nr_open
 from mlhost_limits.systemd.causes import find_unit_causes
 from mlhost_limits.systemd.model import Manager, Stray, UnitFacts, predict_unit
 from mlhost_limits.systemd.unit_file import Source
@@ -380,10 +381,8 @@ def test_a_start_that_nr_open_refuses() -> None:
     assert (cause.code, place(cause)) == ("unit-refused-by-nr-open", f"{UNIT}:2")
     told = "asks for more than fs.nr_open, 100000: the start fails"
     assert cause.text == f'{UNIT}:2 "{GOOD}" {told}'
-    assert cause.remedy.lines == [
-        RAISE,
-        "printf '\\nfs.nr_open = 131072\\n' >> /etc/sysctl.d/95-site.conf",
-    ]
+    assert cause.remedy == raise_nr_open(131072, 0, None)
+    assert cause.remedy.lines[0] == RAISE
 
 
 def test_the_line_that_lowers_nr_open_is_at_fault() -> None:
