@@ -77,6 +77,11 @@ def _fit(cause: Cause, root: str) -> Cause:
     return cause._replace(remedy=cause.remedy._replace(commands=commands, then="build it again"))
 
 
+def settle(least: Forecast, most: Forecast, doubt: str) -> Forecast:
+    """Return a forecast where what is not known makes no difference; else why nobody can tell."""
+    return least if least.status == most.status else Forecast(UNKNOWN, reason=doubt)
+
+
 def _is_of_running(words: Sequence[str]) -> bool:
     """Tell whether a command changes what runs, and no file; in a chroot that is the builder's."""
     return words[0] in _OF_RUNNING or words[-1].startswith(RAISES)

@@ -30,13 +30,18 @@ def foresee_docker(asked: ContainerPolicy, tree: Tree) -> Foretold:
     if not tree.has(*PROGRAMS):
         yield from skip(wanted, "no dockerd in this image")
         return
-    world = read_world(tree.root, tree.at(TreeBoot).nr_open)
+    boot = tree.at(TreeBoot)
+    world = read_world(tree.root, boot.nr_open)
+    highest = world._replace(nr_open=boot.nr_open_at_most)
     doubt = _find_doubt(tree.root)
     for one in wanted:
         if one.item == TASKS:
             yield one, Forecast(UNKNOWN, reason="what starts it decides, and the slice above it")
             continue
         status = foretell(one, world)
+        if status != foretell(one, highest):
+            yield one, Forecast(UNKNOWN, reason=boot.nr_open_doubt)
+            continue
         if status == PASS and doubt:
             yield one, Forecast(UNKNOWN, reason=doubt)
             continue

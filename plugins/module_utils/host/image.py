@@ -23,7 +23,7 @@ class Tree:
         """:raises NotADirectoryError: If there is no such folder."""
         if not os.path.isdir(root):
             raise NotADirectoryError(f"{root}: is not a directory")
-        self.root = root
+        self.root = os.path.abspath(root)
         self._made: dict[Any, Any] = {}
 
     def at(self, reader: Callable[[str], Reader]) -> Reader:

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..core.resolved import Effect, describe
-from ..core.values import UNLIMITED
 from ..host.files import read_distribution, read_text
 from .host_read import read_sysctl_files
 from .model import RANGES, is_in_range
@@ -42,7 +41,7 @@ def resolve_kernel(root: str) -> Iterator[dict[str, object]]:
 
 def find_highest_nr_open(root: str) -> int:
     """Return the most that fs.nr_open may be after a boot; no bound where that is not known."""
-    return TreeBoot(root).nr_open_at_most or UNLIMITED
+    return TreeBoot(root).nr_open_at_most
 
 
 def _as_text(bound: Bound) -> Bound:

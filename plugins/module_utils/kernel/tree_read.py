@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from ..core.cause import cite
+from ..core.values import Declaration
 from .boot_read import BootRead
 from .diagnose import gather_key
 from .host_read import read_sysctl_files
-from .model import predict_boot
-from .sysctl_conf import parse_sysctl_number
+from .model import Forecast, predict_boot
+from .sysctl_conf import LARGEST_NR_OPEN, parse_sysctl_number
 
 _NR_OPEN = "fs.nr_open"
 
@@ -35,13 +37,28 @@ class TreeBoot(BootRead):
         return min(self._nr_opens, default=0)
 
     @property
-    def nr_open_at_most(self) -> int | None:
-        """The most that it may be; nothing where that is not known."""
-        return max(self._nr_opens, default=None)
+    def nr_open_at_most(self) -> int:
+        """The most that it may be."""
+        return max(self._nr_opens, default=LARGEST_NR_OPEN)
+
+    @property
+    def nr_open_line(self) -> Declaration | None:
+        """What states it last, if anything does."""
+        return self._nr_open.by
+
+    @property
+    def nr_open_doubt(self) -> str:
+        """Say what fs.nr_open may be, where that is not sure."""
+        by = f", by {cite(self.nr_open_line)}" if self.nr_open_line else ""
+        if not self._nr_opens:
+            return f"fs.nr_open may be anything{by}"
+        return f"fs.nr_open may be {self.nr_open} or {self.nr_open_at_most}{by}"
 
     @cached_property
+    def _nr_open(self) -> Forecast:
+        return predict_boot(gather_key(_NR_OPEN, self, self.find_start(_NR_OPEN)))
+
+    @property
     def _nr_opens(self) -> list[int]:
-        start = self.find_start(_NR_OPEN)
-        values = predict_boot(gather_key(_NR_OPEN, self, start)).values
-        known = [parse_sysctl_number(value) for value in values]
+        known = [parse_sysctl_number(value) for value in self._nr_open.values]
         return [] if None in known else [value for value in known if value]

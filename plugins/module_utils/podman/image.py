@@ -6,6 +6,7 @@ from __future__ import annotations
 from ..containers.findings import require_container
 from ..core.finding import FAIL, UNKNOWN
 from ..core.forecast import Forecast, skip
+from ..core.report import START
 from ..kernel.tree_read import TreeBoot
 from .causes import PodmanFacts, find_given, find_podman_causes, foresee
 from .containers_conf import ConfError, read_all
@@ -24,13 +25,19 @@ def foresee_podman(asked: ContainerPolicy, tree: Tree) -> Foretold:
     if not tree.has(*PROGRAMS):
         yield from skip(wanted, "no podman in this image")
         return
-    facts = PodmanFacts((), tree.at(TreeBoot).nr_open)
+    boot = tree.at(TreeBoot)
+    facts = PodmanFacts((), boot.nr_open)
     try:
         facts = facts._replace(stated=read_all(read_tree_conf_files(tree.root)))
     except ConfError as error:
         facts = facts._replace(broken=error)
     for one in wanted:
-        status = FAIL if facts.broken else foresee(one, facts, tree.at(TreeBoot).nr_open) or UNKNOWN
-        causes = tuple(find_podman_causes(one, facts, asked)) if status == FAIL else ()
+        status = FAIL if facts.broken else foresee(one, facts, boot.nr_open) or UNKNOWN
+        if not facts.broken and status != (foresee(one, facts, boot.nr_open_at_most) or UNKNOWN):
+            yield one, Forecast(UNKNOWN, reason=boot.nr_open_doubt)
+            continue
+        stops = one._replace(item=START)
+        causes = find_podman_causes(one, facts, asked) or find_podman_causes(stops, facts, asked)
+        causes = causes if status == FAIL else ()
         value = find_given(one, facts.defaults) if causes and not facts.broken else None
         yield one, Forecast(status, value, None, causes, "what starts it decides")

@@ -16,7 +16,7 @@ from ..core.finding import (
     observe_limit,
     require_limits,
 )
-from ..core.forecast import Forecast, list_extremes
+from ..core.forecast import Forecast, list_extremes, settle
 from ..core.values import RLIMITS, UNLIMITED, Rlimit
 from ..host.files import read_distribution
 from ..kernel.tree_read import TreeBoot
@@ -140,11 +140,26 @@ def _look_at_unit(place: str, unit: str, rule: UnitRule, tree: Tree) -> Foretold
         elif _opens_session(files):
             yield wanted, Forecast(UNKNOWN, reason="PAM can change it")
         else:
-            manager = Manager({}, {}, tree.at(TreeBoot).nr_open, at_boot=True)
-            default = "" if unit else MANAGER
-            facts = UnitFacts(unit or NEW_SERVICE, files, manager, defaults_of=default)
-            forecast = foretell_unit(wanted, rule.limits[wanted.item], facts)
+            boot = tree.at(TreeBoot)
+            facts = UnitFacts(
+                unit or NEW_SERVICE,
+                files,
+                Manager({}, {}, boot.nr_open, at_boot=True),
+                defaults_of="" if unit else MANAGER,
+                nr_open_line=boot.nr_open_line,
+            )
+            forecast = _foretell_range(wanted, rule.limits[wanted.item], facts, boot)
             yield wanted, _doubt_start(wanted.item, rule, forecast, facts, tree)
+
+
+def _foretell_range(
+    wanted: Requirement, limit: Limit, facts: UnitFacts, boot: TreeBoot
+) -> Forecast:
+    """Return what a service gets, whatever fs.nr_open will be of what it may be."""
+    highest = facts.manager._replace(nr_open=boot.nr_open_at_most)
+    least = foretell_unit(wanted, limit, facts)
+    most = foretell_unit(wanted, limit, facts._replace(manager=highest))
+    return settle(least, most, boot.nr_open_doubt)
 
 
 def _opens_session(files: Files) -> bool:

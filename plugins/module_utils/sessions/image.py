@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..core.cause import cite
 from ..core.finding import FAIL, PASS, UNKNOWN, Requirement, judge, observe_limit, require_limits
-from ..core.forecast import Forecast, conclude, list_extremes
-from ..kernel.sysctl_conf import LARGEST_NR_OPEN
+from ..core.forecast import Forecast, conclude, list_extremes, settle
 from ..kernel.tree_read import TreeBoot
 from .causes import find_session_causes
 from .facts import SessionFacts, find_early_ending, find_ending, predict_session
@@ -36,26 +35,36 @@ if TYPE_CHECKING:
     from .policy import SessionRule
 
 
-def foretell_session(wanted: Requirement, facts: SessionFacts, nr_open_at_most: int) -> Forecast:
-    """Return what a session gets, whatever the service that opens it starts from.
+def foretell_session(wanted: Requirement, facts: SessionFacts, boot: TreeBoot) -> Forecast:
+    """Return what a session gets, whatever the service that opens it starts from."""
+    nr_opens = boot.nr_open, boot.nr_open_at_most
+    scenes = [facts._replace(start=facts.start._replace(nr_open=one)) for one in nr_opens]
+    least, most = (_foretell(wanted, one) for one in scenes)
+    endings = [_find_ending_line(one) for one in scenes]
+    if endings[0] and not endings[1]:
+        return Forecast(UNKNOWN, reason=_describe_ending(endings[0], scenes[0]))
+    return settle(least, most, boot.nr_open_doubt)
 
-    :param nr_open_at_most: The most that fs.nr_open may be, as ``facts`` have the least.
-    """
+
+def _find_ending_line(facts: SessionFacts) -> Declaration | None:
+    """Return the line for which PAM refuses the session of whoever may raise every limit."""
+    if not facts.start.nr_open:
+        return None
+    facts = facts._replace(start=start_with(list_extremes()[1], *facts.start[2:4]))
+    ending = find_ending(facts)
+    line = facts.resolution.bounds[ending, "hard"].winner if ending else None
+    return find_early_ending(facts) or line
+
+
+def _foretell(wanted: Requirement, facts: SessionFacts) -> Forecast:
+    """Return what a session gets where fs.nr_open is what the facts say."""
     bounds = facts.start.nr_open, facts.start.resets
     scenes = [facts._replace(start=start_with(one, *bounds)) for one in list_extremes()]
-    if facts.is_closed:
-        return conclude(FAIL, None, None, tuple(find_session_causes(wanted, scenes[-1])))
     early = find_early_ending(scenes[-1]) if facts.start.nr_open else None
-    if early:
+    if early and not facts.is_closed:
         return Forecast(UNKNOWN, reason=_describe_ending(early, facts))
-    ending = find_ending(scenes[-1]) if facts.start.nr_open else None
-    if ending:
-        most = scenes[-1].start._replace(nr_open=nr_open_at_most)
-        if not find_ending(facts._replace(start=most)):
-            line = facts.resolution.bounds[ending, "hard"].winner
-            return Forecast(UNKNOWN, reason=_describe_ending(line, facts))
-        causes = find_session_causes(wanted, scenes[-1])
-        return conclude(FAIL, None, None, tuple(causes))
+    if facts.is_closed or (facts.start.nr_open and find_ending(scenes[-1])):
+        return conclude(FAIL, None, None, tuple(find_session_causes(wanted, scenes[-1])))
     seen = [observe_limit(wanted, predict_session(one), "", "") for one in scenes]
     statuses = {judge(wanted, one).status for one in seen}
     if len(statuses) > 1 or UNKNOWN in statuses:
@@ -128,20 +137,23 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
     refused = "" if refusal else find_refusal(service, user, read)
     trouble = refusal or trouble or describe_unknown(read.dialect)
     may_reset = doubt_soft_limits(service, tree.root)
-    start = Start({}, {}, tree.at(TreeBoot).nr_open, read.dialect.resets)
-    most = tree.at(TreeBoot).nr_open_at_most or LARGEST_NR_OPEN
+    boot = tree.at(TreeBoot)
+    start = Start({}, {}, boot.nr_open, read.dialect.resets)
     facts = SessionFacts(user, read.dialect, read.lines_of(user), start, hindrances)
     if not refusal:
         stack = _name_in(read, service), read.pam_files
         earlier = find_earlier(*stack, read.read_confs(stack[0]), read.dialect)
-        facts = facts._replace(is_fatal=ends_with_limits(*stack), earlier=earlier)
+        line = boot.nr_open_line
+        facts = facts._replace(
+            is_fatal=ends_with_limits(*stack), earlier=earlier, nr_open_line=line
+        )
     for wanted in require_limits(place, limits):
         if trouble or wanted.bound == "value":
             yield wanted, Forecast(UNKNOWN, reason=trouble)
         else:
             asked = facts._replace(asked=limits[wanted.item])
             why = refused or (may_reset if wanted.bound == "soft" else "")
-            foretold = foretell_session(wanted, asked, most)
+            foretold = foretell_session(wanted, asked, boot)
             yield wanted, _doubt(wanted, foretold, doubts, why)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..core.cause import Cause, cite
 from ..core.reader import Limit
-from ..core.values import Rlimit
+from ..core.values import Declaration, Rlimit
 from ..kernel.raises import raise_nr_open
 from ..kernel.sysctl_conf import LARGEST_NR_OPEN
 from .edits import Repair
@@ -64,6 +64,11 @@ def _fit(limit: Limit, given: dict[str, Rlimit] | None, facts: UnitFacts) -> Rep
     return Repair(Cause(code, text, remedy, at), after)
 
 
+def _read(line: Declaration) -> int:
+    """Return the number that a line gives; 0 where a script computes it."""
+    return int(line.value) if str(line.value).isdigit() else 0
+
+
 def _format(limit: Rlimit) -> str:
     return format_limit("nofile", limit)
 
@@ -71,7 +76,7 @@ def _format(limit: Rlimit) -> str:
 def _raise_nr_open(code: str, text: str, value: int, facts: UnitFacts) -> Repair:
     """Raise fs.nr_open now and at boot, where the line that lowers it stands if there is one."""
     line = facts.nr_open_line
-    at_boot = facts.nr_open_at_boot or (int(line.value) if line else 0)
+    at_boot = facts.nr_open_at_boot or (_read(line) if line else 0)
     ranked = rank_statements("nofile", facts)
     at = declare(ranked[-1]) if ranked else None
     if line and line.path.startswith("/etc/") and at_boot < value:
