@@ -75,6 +75,21 @@ HUGE = {"nofile": {"soft": 2000000}}
 MANY, NR_OPEN = "root - nofile 2000000\n", "/etc/sysctl.d/50-a.conf"
 SCRIPT = "/etc/rc.d/rc.local"
 IF_RAISED = "#!/bin/sh\nif test -e /srv; then sysctl -w fs.nr_open=3000000; fi\n"
+MAY_RAISE = '/etc/rc.local:2 "if test -e /srv; then sysctl -w fs.nr_open=3000000; fi"'
+COMPUTED = "#!/bin/sh\nsysctl -w fs.nr_open=$N\n"
+MANY_OF_PODMAN = '[containers]\ndefault_ulimits = ["nofile=2000000:2000000"]\n'
+MAPS, STATES = "vm.max_map_count", "/etc/sysctl.d/90-a.conf"
+STATED = {STATES: f"{MAPS} = 262144\n"}
+OF_PACKAGES = "/usr/lib/systemd/system"
+APPLIES = {
+    f"{OF_PACKAGES}/systemd-sysctl.service": (
+        "[Unit]\nConditionPathIsReadWrite=/proc/sys/\n"
+        "[Service]\nExecStart=/usr/lib/systemd/systemd-sysctl\n"
+    )
+}
+APPLIER_D = "/etc/systemd/system/systemd-sysctl.service.d/x.conf"
+RUNS_TRUE = "[Service]\nExecStart=\nExecStart=/bin/true\n"
+LOWERS = f"[Service]\nType=oneshot\nExecStart=/sbin/sysctl -w {MAPS}=65530\n"
 RED_HAT = {"/etc/os-release": "ID=rhel\nVERSION_ID=9.4\n"}
 OWN = "/etc/security/own.conf"
 OWN_FILE = f"session required pam_limits.so conf={OWN}\n"
@@ -326,6 +341,99 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
         units(a={"nofile": 2000000}),
         {A_UNIT: "[Service]\nLimitNOFILE=2000000\n", NR_OPEN: "fs.nr_open = 4000000\n"},
         ("unknown", "pass", f"predicted nofile soft 2000000 by {A_UNIT}:2"),
+    ),
+    "a sysctl that a replaced systemd-sysctl never sets": (
+        {"kernel": {MAPS: 262144}}, {**STATED, **APPLIES, APPLIER_D: RUNS_TRUE},
+        ("fail", "fail", "sysctl-service-masked"),
+    ),
+    "a sysctl that a condition keeps from being set": (
+        {"kernel": {MAPS: 262144}},
+        {**STATED, **APPLIES, APPLIER_D: "[Unit]\nConditionPathExists=/nope\n"},
+        ("fail", "fail", "sysctl-service-masked"),
+    ),
+    "a sysctl whose reader has other drop-ins": (
+        {"kernel": {MAPS: 262144}}, {**STATED, **APPLIES, APPLIER_D: "[Service]\nNice=5\n"},
+        ("unknown", "pass", f"predicted {MAPS} 262144 by {STATES}:1"),
+    ),
+    "a sysctl that a file in /run states": (
+        {"kernel": {MAPS: 262144}}, {"/run/sysctl.d/1.conf": STATED[STATES]},
+        ("fail", "fail", "sysctl-file-not-read"),
+    ),
+    "a sysctl that a file in /run lowers": (
+        {"kernel": {MAPS: 262144}}, {**STATED, "/run/sysctl.d/zz.conf": f"{MAPS} = 1000\n"},
+        ("unknown", "pass", f"predicted {MAPS} 262144 by {STATES}:1"),
+    ),
+    "a unit that a drop-in in /run lowers": (
+        units(a=UNIT_NOFILE),
+        {A_UNIT: "[Service]\nLimitNOFILE=65536:131072\n",
+         "/run/systemd/system/a.service.d/x.conf": "[Service]\nLimitNOFILE=5\n"},
+        ("unknown", "pass", f"predicted nofile soft 65536 by {A_UNIT}:2"),
+    ),
+    "a sysctl that a package's unit lowers": (
+        {"kernel": {MAPS: 262144}},
+        {**STATED, f"{OF_PACKAGES}/x.service": LOWERS,
+         f"{OF_PACKAGES}/multi-user.target.wants/x.service": LOWERS},
+        ("fail", "fail", "sysctl-script-wins"),
+    ),
+    "a module that nobody knows": (
+        users("root", **NOFILE),
+        {OURS: GOOD, SSHD_STACK: "session required pam_limits.so\nsession required pam_site.so\n"},
+        ("unknown", "unknown",
+         f'{SSHD_STACK}:2 "session required pam_site.so" may change it after PAM, {DECIDES}'),
+    ),
+    "such a module that calls nothing": (
+        users("root", **NOFILE),
+        {OURS: GOOD, "/usr/lib64/security/pam_site.so": "\x7fELF",
+         SSHD_STACK: "session required pam_limits.so\nsession required pam_site.so\n"},
+        ("unknown", "pass", f"predicted nofile soft 65536 by {OURS}:4"),
+    ),
+    "a startup file that becomes a program": (
+        users("root", **NOFILE), {OURS: GOOD, "/etc/profile.d/x.sh": "exec /opt/low\n"},
+        ("unknown", "unknown",
+         f'/etc/profile.d/x.sh:1 "exec /opt/low" may change it after PAM, {DECIDES}'),
+    ),
+    "startup files that read each other": (
+        users("root", **NOFILE),
+        {OURS: GOOD, "/etc/profile.d/x.sh": ". /opt/1\n",
+         **{f"/opt/{one}": f". /opt/{one + 1}\n" for one in range(1, 9)}},
+        ("unknown", "unknown", f'/opt/3:1 ". /opt/4" may change it after PAM, {DECIDES}'),
+    ),
+    "sshd of each login without PAM": (
+        users("root", **NOFILE),
+        {OURS: GOOD, "/etc/systemd/system/sockets.target.wants/ssh.socket": "",
+         "/etc/systemd/system/ssh@.service": "[Service]\nExecStart=-/usr/sbin/sshd -i -oUsePAM=no\n"},
+        ("unknown", "unknown", '/etc/systemd/system/ssh@.service:2 "-o UsePAM=no" keeps PAM, and '
+         f"with it every limits file, out of sshd's sessions, {DECIDES}"),
+    ),
+    "a limit above what fs.nr_open may be": (
+        users("root", **HUGE), {OURS: MANY, "/etc/rc.local": IF_RAISED},
+        ("unknown", "unknown", f"fs.nr_open may be 1048576 or 3000000, by {MAY_RAISE}, {DECIDES}"),
+    ),
+    "a unit above what it may be": (
+        units(a={"nofile": 2000000}),
+        {A_UNIT: "[Service]\nLimitNOFILE=2000000\n", "/etc/rc.local": IF_RAISED},
+        ("unknown", "unknown", f"fs.nr_open may be 1048576 or 3000000, by {MAY_RAISE}, {DECIDES}"),
+    ),
+    "a unit above what a script computes": (
+        units(a={"nofile": 2000000}),
+        {A_UNIT: "[Service]\nLimitNOFILE=2000000\n", "/etc/rc.local": COMPUTED},
+        ("unknown", "unknown",
+         f'fs.nr_open may be anything, by /etc/rc.local:2 "sysctl -w fs.nr_open=$N", {DECIDES}'),
+    ),
+    "containers above what it may be": (
+        {"containers": {"docker": {"limits": {"nofile": 2000000}}}},
+        {DAEMON: '{"default-ulimits": {"nofile": {"Name": "nofile", "Soft": 2000000, "Hard": 2000000}}}',
+         "/etc/rc.local": IF_RAISED},
+        ("unknown", "unknown", f"fs.nr_open may be 1048576 or 3000000, by {MAY_RAISE}, {DECIDES}"),
+    ),
+    "containers of Podman above what it may be": (
+        {"containers": {"podman": {"limits": {"nofile": 2000000}}}},
+        {"/etc/containers/containers.conf": MANY_OF_PODMAN, "/etc/rc.local": IF_RAISED},
+        ("unknown", "unknown", f"fs.nr_open may be 1048576 or 3000000, by {MAY_RAISE}, {DECIDES}"),
+    ),
+    "containers of Podman above what it is": (
+        {"containers": {"podman": {"limits": {"nofile": 2000000}}}},
+        {"/etc/containers/containers.conf": MANY_OF_PODMAN}, ("fail", "fail", "podman-above-nr-open"),
     ),
     "a unit with too little": (
         units(a=UNIT_NOFILE), {A_UNIT: "[Service]\nLimitNOFILE=1024\n"},

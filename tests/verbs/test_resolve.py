@@ -49,7 +49,8 @@ def told(tree: Path, user: str | None = None, service: str | None = None) -> lis
 def test_what_a_boot_gives_is_asked_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def read(root: str) -> dict[str, str]:
+    def read(root: str, of_packages: bool = False) -> dict[str, str]:
+        assert of_packages
         asked.append(root)
         return {}
 

@@ -8,6 +8,7 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from itertools import groupby
 
 from .door import (
@@ -128,6 +129,24 @@ def list_folder(folder: str, root: str = "/") -> list[str]:
         return sorted(os.listdir(handle))
     finally:
         os.close(handle)
+
+
+def find_tree_paths(pattern: str, root: str) -> list[str]:
+    """Return the paths of a tree that fit a pattern, links followed inside of it."""
+    found = [""]
+    for part in pattern.strip("/").split("/"):
+        if re.search(r"[*?\[]", part):
+            names = [(top, name) for top in found for name in list_folder(top or "/", root)]
+            fit = [(top, name) for top, name in names if fnmatchcase(name, part)]
+            found = [f"{top}/{name}" for top, name in fit if part[0] == "." or name[0] != "."]
+        else:
+            found = [f"{top}/{part}" for top in found]
+    return found
+
+
+def leave_out_run(folders: Iterable[str], root: str) -> list[str]:
+    """Return the folders that are there at boot: a tree's /run is empty then."""
+    return [one for one in folders if root == "/" or not f"{one}/".startswith("/run/")]
 
 
 def _is_absent(path: str, root: str) -> bool:

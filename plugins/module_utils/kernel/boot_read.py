@@ -11,9 +11,12 @@ from functools import cached_property
 from ..core.distribution import find_distribution
 from ..core.values import Declaration
 from ..host.files import follow_links, list_folder, read_os_release, read_text, under
+from .boot_conditions_read import judge_conditions
+from .boot_quiet_read import Looked
 from .boot_scripts import is_about_sysctls
 from .boot_scripts_read import read_boot_scripts, read_early_scripts
-from .boot_units_read import APPLIER, UNITS, find_started, read_script
+from .boot_units import Setting, merge, parse_unit
+from .boot_units_read import APPLIER, UNITS, find_started, read_script, read_unit
 from .model import foresee_start
 from .read import sysctl_path
 from .sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES
@@ -212,12 +215,37 @@ def find_stop(command_line: str, root: str = "/") -> Declaration | None:
         name, value = word.partition("=")[::2]
         if name == "systemd.mask" and value in (APPLIER, APPLIER[: -len(".service")]):
             return Declaration("/proc/cmdline", 0, word, value)
-    path = f"{UNITS}/{APPLIER}"
-    here = f"{under(UNITS, root)}/{APPLIER}"
-    if not os.path.lexists(here) or (read_text(path, root) or "").strip():
-        return None
-    target = f"a link to {os.readlink(here)}" if os.path.islink(here) else "an empty file"
-    return Declaration(path, 0, target, "")
+    return _find_mask(root) or _find_replacement(root)
+
+
+def _find_mask(root: str) -> Declaration | None:
+    """Return the link or the empty file that masks systemd-sysctl, where the first one is that."""
+    for folder in (UNITS, "/usr/local/lib/systemd/system", "/usr/lib/systemd/system"):
+        here = f"{under(folder, root)}/{APPLIER}"
+        if os.path.lexists(here):
+            path = f"{folder}/{APPLIER}"
+            if (read_text(path, root) or "").strip():
+                return None
+            target = f"a link to {os.readlink(here)}" if os.path.islink(here) else "an empty file"
+            return Declaration(path, 0, target, "")
+    return None
+
+
+def _find_replacement(root: str) -> Declaration | None:
+    """Return the line by which the unit of systemd-sysctl runs something else, or never runs."""
+    texts = read_unit(APPLIER, root)
+    settings = [one for path, text in texts.items() for one in parse_unit(path, text)]
+    starts = merge(settings, "ExecStart")
+    if starts and not any("systemd-sysctl" in one.value for one in starts):
+        return _declare(starts[-1])
+    if judge_conditions(texts, root, Looked()) is False:
+        kinds = ("Condition", "Assert")
+        return _declare(next(one for one in reversed(settings) if one.name.startswith(kinds)))
+    return None
+
+
+def _declare(at: Setting) -> Declaration:
+    return Declaration(at.path, at.first, f"{at.name}={at.value}", at.value)
 
 
 def read_systemd_version(root: str = "/") -> int | None:

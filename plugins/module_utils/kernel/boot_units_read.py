@@ -69,6 +69,21 @@ def list_units(root: str, started: Mapping[str, bool], of_packages: bool) -> Ite
                 yield path
 
 
+def read_unit(unit: str, root: str) -> dict[str, str]:
+    """Return the text of a unit and of its drop-ins, in the order in which systemd reads them."""
+    folders = (UNITS, _LOCAL_UNITS, _UNITS_OF_PACKAGES)
+    main = next((f"{one}/{unit}" for one in folders if has_unit(unit, root, [one])), "")
+    drop_ins = {
+        name: f"{folder}/{owner}.d/{name}"
+        for owner in (unit.rpartition(".")[2], unit)
+        for folder in reversed(folders)
+        for name in list_folder(f"{folder}/{owner}.d", root)
+        if name.endswith(".conf")
+    }
+    paths = [main] * bool(main) + [drop_ins[name] for name in sorted(drop_ins)]
+    return {path: read_script(path, root) for path in paths}
+
+
 def has_unit(unit: str, root: str, folders: Iterable[str] = (UNITS, _UNITS_OF_PACKAGES)) -> bool:
     """Tell whether there is a unit, or a link in its place."""
     return any(os.path.lexists(f"{root.rstrip('/')}{one}/{unit}") for one in folders)

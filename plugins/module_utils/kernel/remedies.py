@@ -186,10 +186,11 @@ def fix_by_loading(facts: KernelFacts) -> Fix:
 def fix_by_unmasking(facts: KernelFacts) -> Fix:
     """Let systemd-sysctl run at boot."""
     at = facts.stopped_by
-    unmask = ("systemctl", "unmask", "systemd-sysctl.service")
-    by_unit = at is not None and at.path.startswith("/etc/")
-    text = "unmask it" if by_unit else "take that word off the kernel command line"
-    remedy = Remedy(text, (unmask,) if by_unit else ())
+    remedy = Remedy("take that word off the kernel command line")
+    if at and at.line:
+        remedy = Remedy(f"take {cite(at)} out, or have it run systemd-sysctl")
+    elif at and at.path.startswith("/etc/"):
+        remedy = Remedy("unmask it", (("systemctl", "unmask", "systemd-sysctl.service"),))
     return Fix(remedy, facts._replace(stopped_by=None))
 
 

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 
 from ..core.resolved import Effect, describe
 from ..host.files import read_distribution, read_text
-from .host_read import read_sysctl_files
 from .model import RANGES, is_in_range
 from .sysctl_conf import SYSCTL_CONF, spell_key
 from .sysctl_writes import SYSTEMD, find_procps, resolve_key
-from .tree_read import TreeBoot
+from .tree_read import TreeBoot, read_tree_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 def resolve_kernel(root: str) -> Iterator[dict[str, object]]:
     """Yield each sysctl at boot, and what ``sysctl --system`` makes of it where that differs."""
     conf = read_text(SYSCTL_CONF, root)
-    files = {**read_sysctl_files(root), **({} if conf is None else {SYSCTL_CONF: conf})}
+    files = {**read_tree_files(root), **({} if conf is None else {SYSCTL_CONF: conf})}
     readers = (SYSTEMD, find_procps(read_distribution(root)))
     indexes = [(one.arrange(files), one) for one in readers]
     alike = indexes[0][0].is_read_like(indexes[1][0])

@@ -16,6 +16,14 @@ from .sysctl_conf import LARGEST_NR_OPEN, parse_sysctl_number
 _NR_OPEN = "fs.nr_open"
 
 
+def read_tree_files(root: str) -> dict[str, str]:
+    """Return the files of sysctl.d(5) that a boot of a tree finds: its /run is empty then."""
+    files = read_sysctl_files(root)
+    return {
+        path: text for path, text in files.items() if root == "/" or not path.startswith("/run/")
+    }
+
+
 class TreeBoot(BootRead):
     """What decides sysctls at the first boot of a tree: nothing of the machine that looks."""
 
@@ -24,12 +32,17 @@ class TreeBoot(BootRead):
     fresh: frozenset[str] = frozenset()
 
     def __init__(self, root: str) -> None:
-        super().__init__(read_sysctl_files(root), root)
+        super().__init__(read_tree_files(root), root)
 
     def is_read_only(self, key: str) -> bool:
         """Tell that the host to come may write every key."""
         del key
         return False
+
+    @property
+    def weighed_scripts(self) -> dict[str, str]:
+        """Return all scripts: none of them has run."""
+        return self.all_scripts
 
     @property
     def nr_open(self) -> int:

@@ -9,7 +9,7 @@ from ..core.distribution import Dialect
 from ..host.door import NoFileError
 from ..host.files import read_bytes, read_distribution
 
-_FOLDERS = (
+MODULE_FOLDERS = (
     f"/usr/lib/{os.uname().machine}-linux-gnu/security",
     "/usr/lib64/security",
     "/usr/lib/security",
@@ -32,7 +32,7 @@ def reads_vendor_files(root: str = "/") -> bool:
 
 
 def _read_module(root: str) -> bytes:
-    for folder in _FOLDERS:
+    for folder in MODULE_FOLDERS:
         try:
             content = read_bytes(f"{folder}/pam_limits.so", root)
         except (OSError, NoFileError):

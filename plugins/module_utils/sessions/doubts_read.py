@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from ..core.values import Declaration, User
 from ..host.door import find_paths
-from ..host.files import list_folder, read_bytes, read_each, read_text
+from ..host.files import find_tree_paths, list_folder, read_bytes, read_each, read_text
 from ..kernel.glob_pattern import is_pattern
 from .doubts import (
     Doubt,
@@ -50,7 +50,7 @@ _HEAD = 1024
 _DEEPEST = 3  # Programs that start programs that start programs.
 _PATH = re.compile(r"(?<![\w./-])/[\w./+-]+")
 _SETS = re.compile("ulimit|rlimit|softlimit|chpst|systemd-run", re.IGNORECASE)
-_CALLS = b"setrlimit|prlimit|execv|execl|posix_spawn|popen|dlopen|system\0"
+CALLS = b"setrlimit|prlimit|execv|execl|posix_spawn|popen|dlopen|system\0"
 """What a PAM module asks the linker for that sets limits, or that runs what may."""
 
 
@@ -153,7 +153,7 @@ def _may_set(line: PamLine) -> bool:
         return may_set_limits(" ".join(line.args))
     path = find_module(line.module)
     try:
-        return bool(path) and bool(re.search(_CALLS, read_bytes(path or "") or b""))
+        return bool(path) and bool(re.search(CALLS, read_bytes(path or "") or b""))
     except OSError:
         return True
 
@@ -202,11 +202,8 @@ def _program_may(path: str, root: str, deep: int) -> bool:
 
 def _reads_what_may(text: str, path: str, root: str, deep: int) -> bool:
     """Tell whether a script reads a file that may set limits, or one that nobody knows."""
-    sources, top = find_sources(text, path, "/root"), root.rstrip("/")
-    names = [
-        name[len(top) :]
-        for pattern, _at in sources.named
-        if is_pattern(pattern)
-        for name in find_paths(top + pattern)
-    ]
+    sources = find_sources(text, path, "/root")
+    patterns = [pattern for pattern, _at in sources.named if is_pattern(pattern)]
+    find = find_paths if root == "/" else partial(find_tree_paths, root=root)
+    names = [name for pattern in patterns for name in find(pattern)]
     return bool(sources.unclear) or any(_program_may(name, root, deep + 1) for name in names)

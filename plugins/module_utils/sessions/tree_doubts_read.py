@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ..core.finding import Requirement
 from ..core.values import Declaration, NamedTuple
-from ..host.files import read_text
+from ..host.files import read_bytes, read_text
+from .dialect_read import MODULE_FOLDERS
 from .doubts_read import (
+    CALLS,
     find_cron_scripts,
     find_getty_programs,
     find_records,
@@ -18,7 +21,7 @@ from .doubts_read import (
 )
 from .first_scripts import find_forced_keys, find_variables, list_environments
 from .host_read import read_sudoers
-from .pam_stack import declare_call, flatten
+from .pam_stack import declare_call, find_unknown_modules, flatten
 from .shell_limits import BOTH, ShellLine
 from .sshd_config import (
     find_forced_commands,
@@ -114,7 +117,19 @@ def _find_in_stack(service: str, read: SessionsTree) -> Iterator[TreeDoubt]:
     for line in lines:
         if line.name == "pam_exec" and may_set_limits(" ".join(line.args), read.root):
             yield TreeDoubt(declare_call(line))
+    for line in find_unknown_modules([one for one in lines if one.kind != "auth"]):
+        if line.name != "pam_exec" and _may_set(line.module, read.root):
+            yield TreeDoubt(declare_call(line))
     for path in list_environments([one for one in lines if one.name == "pam_env"]):
         for at in find_variables(read_text(path, read.root) or "", path):
             if names_what_may(at, read.root):
                 yield TreeDoubt(at)
+
+
+def _may_set(module: str, root: str) -> bool:
+    """Tell whether a module may set limits: what it links to; also where it is not in the tree."""
+    paths = [module]
+    if not module.startswith("/"):
+        paths = [f"{folder}/{module}" for folder in MODULE_FOLDERS]
+    found = [text for text in (read_bytes(path, root) for path in paths) if text is not None]
+    return not found or any(re.search(CALLS, text) for text in found)

@@ -10,8 +10,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 
 from ..core.values import Declaration, NamedTuple, User
-from ..host.door import find_paths
-from ..host.files import list_folder, read_text, under
+from ..host.files import find_tree_paths, list_folder, read_text, under
 from ..kernel.glob_pattern import is_pattern
 from .base_read import choose_sshd_file, find_pam_option, put_options_first, read_sshd_files
 from .limits_read import SessionFiles, find_hanging_limits_files
@@ -29,7 +28,7 @@ _SSHD_OPTIONS = ("/etc/default/ssh", "/etc/sysconfig/sshd", "/etc/sysconfig/ssh"
 
 _DEEPEST = 3  # Files that read files that read files.
 _MOST_FILES = 500
-_SSHD_UNITS = r"(?:sshd?\.)?service"
+_SSHD_UNITS, _OF_EACH_LOGIN = r"(?:sshd?\.)?service", r"sshd?@\.service"
 """Debian's and Red Hat's name, of which each may be the other's alias, and drop-ins of all."""
 
 
@@ -135,7 +134,10 @@ def _list_sshd_options(root: str) -> Iterator[Declaration]:
 
 def _list_sshd_starts(root: str) -> list[Declaration]:
     unit = find_tree_sshd_unit(root)
-    return list(list_starts(read_unit_lines(_SSHD_UNITS, root, main=unit)))
+    wants = under("/etc/systemd/system/sockets.target.wants", root)
+    is_by_socket = any(os.path.lexists(f"{wants}/{one}") for one in ("ssh.socket", "sshd.socket"))
+    of_each = read_unit_lines(_OF_EACH_LOGIN, root) if is_by_socket else []
+    return list(list_starts([*of_each, *read_unit_lines(_SSHD_UNITS, root, main=unit)]))
 
 
 def find_sshd_program(root: str) -> Declaration | None:
@@ -168,7 +170,6 @@ def read_tree_shell_lines(root: str) -> Iterator[ShellLine]:
 
 def read_startup_lines(path: str, home: str, root: str) -> Iterator[ShellLine]:
     """Yield the lines of a startup file, and of those that it reads, that set limits, or may."""
-    top = root.rstrip("/")
     waiting = deque([(path, 0)])
     seen: set[str] = set()
     while waiting:
@@ -180,10 +181,14 @@ def read_startup_lines(path: str, home: str, root: str) -> Iterator[ShellLine]:
         yield from find_shell_limits(text, name, hints=True)
         sources = find_sources(text, name, home)
         of_package = name.startswith("/usr/") and not name.startswith("/usr/local/")
-        yield from (ShellLine("", (), one) for one in (() if of_package else sources.unclear))
-        for pattern, _at in sources.named if depth < _DEEPEST else ():
-            found = find_paths(top + pattern) if is_pattern(pattern) else [top + pattern]
-            waiting.extend((one[len(top) :], depth + 1) for one in found)
+        unclear = () if of_package else (*sources.unclear, *sources.becomes)
+        yield from (ShellLine("", (), one) for one in dict.fromkeys(unclear))
+        for pattern, at in sources.named:
+            if depth == _DEEPEST:
+                yield ShellLine("", (), at)
+                continue
+            found = find_tree_paths(pattern, root) if is_pattern(pattern) else [pattern]
+            waiting.extend((one, depth + 1) for one in found)
 
 
 def read_tree_user(root: str, name: str) -> User:

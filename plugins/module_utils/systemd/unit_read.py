@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 from ..core.values import NamedTuple
 from ..host.door import list_links
-from ..host.files import list_folder, read_text, under
+from ..host.files import leave_out_run, list_folder, read_text, under
 from .limits import MANAGER
 from .unit_file import UNIT_DIRECTORIES, Setting, Source, list_dropin_folders, merge_units
 
@@ -49,6 +49,7 @@ def read_unit_files(
 
     :param directories: Where units lie, the strongest first.
     """
+    directories = leave_out_run(directories, root)
     main, names = find_unit_names(unit, root, directories)
     dropins = _read_dropins(list_dropin_folders(names, directories), root)
     return UnitFiles(_read_source(main, root) if main else None, dropins)
@@ -84,7 +85,7 @@ def read_manager_files(root: str = "/", name: str = MANAGER) -> UnitFiles:
     """Return system.conf, or the other file of that name, and its drop-ins."""
     mains = (f"{folder}/systemd/{name}" for folder in _find_manager_folders(root))
     main = next((path for path in mains if os.path.exists(under(path, root))), None)
-    folders = [f"{folder}/systemd/{name}.d" for folder in CONF_DIRECTORIES]
+    folders = [f"{one}/systemd/{name}.d" for one in leave_out_run(CONF_DIRECTORIES, root)]
     return UnitFiles(_read_source(main, root) if main else None, _read_dropins(folders, root))
 
 
@@ -94,7 +95,7 @@ def _find_manager_folders(root: str) -> tuple[str, ...]:
     names = (name for names in lists for name in names)
     found = (re.fullmatch(r"libsystemd-shared-([0-9]+)\b.*\.so", name) for name in names)
     old = any(int(match[1]) < 256 for match in found if match)
-    return CONF_DIRECTORIES[:1] if old else CONF_DIRECTORIES
+    return CONF_DIRECTORIES[:1] if old else tuple(leave_out_run(CONF_DIRECTORIES, root))
 
 
 def _find_main(unit: str, root: str, directories: Sequence[str]) -> tuple[str, str]:

@@ -113,9 +113,10 @@ def test_an_instance_that_is_enabled_keeps_its_own_drop_ins(tmp_path: Path) -> N
 def test_old_systemd_knows_one_system_conf(tmp_path: Path, library: str, main: str | None) -> None:
     write(tmp_path, library, "")
     write(tmp_path, "/usr/lib/systemd/system.conf", "")
-    write(tmp_path, "/run/systemd/system.conf.d/a.conf", "[Manager]\n")
+    write(tmp_path, "/etc/systemd/system.conf.d/a.conf", "[Manager]\n")
+    write(tmp_path, "/run/systemd/system.conf.d/b.conf", "[Manager]\n")  # Gone at its boot.
     files = read_manager_files(str(tmp_path))
     assert (files.main.path if files.main else None) == main
-    assert files.dropins == [("/run/systemd/system.conf.d/a.conf", "[Manager]\n")]
+    assert files.dropins == [("/etc/systemd/system.conf.d/a.conf", "[Manager]\n")]
     write(tmp_path, "/etc/systemd/system.conf", "x")
     assert read_manager_files(str(tmp_path)).main == ("/etc/systemd/system.conf", "x")
