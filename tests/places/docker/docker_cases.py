@@ -80,6 +80,10 @@ OTHERS = (
         '"experimental": false',
     ),
     *('"storage-opts": []', '"default-runtime": "runc"', '"log-opts": {}', '"tls": false'),
+    *('"default-runtime": "nvidia"', '"default-runtime": ""', '"default-runtime": "Runc"'),
+    *('"default-ipc-mode": "host"', '"default-ipc-mode": "private"', '"default-ipc-mode": ""'),
+    *('"log-level": "chatty"', '"log-level": "WARNING"', '"log-level": "trace"', '"log-level": ""'),
+    '"default-runtime": "io.containerd.runc.v2"',
 )
 STRANGE = (
     *('"default-ulimit": {"nofile": {"Name": "nofile", "Hard": 1, "Soft": 1}}', '"ulimits": {}'),
