@@ -435,6 +435,25 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
         {"containers": {"podman": {"limits": {"nofile": 2000000}}}},
         {"/etc/containers/containers.conf": MANY_OF_PODMAN}, ("fail", "fail", "podman-above-nr-open"),
     ),
+    "a unit that raises its own limit": (
+        units(a=UNIT_NOFILE),
+        {A_UNIT: "[Service]\nLimitNOFILE=1024\nExecStart=/usr/bin/prlimit --nofile=131072 /opt/a\n"},
+        ("unknown", "unknown", f'{A_UNIT}:3 "ExecStart=/usr/bin/prlimit --nofile=131072 /opt/a" '
+         f"sets the limit after systemd has, {DECIDES}"),
+    ),
+    "a unit that changes to a user": (
+        units(a=UNIT_NOFILE),
+        {A_UNIT: "[Service]\nLimitNOFILE=131072\nExecStart=/bin/su - alice -c /opt/a\n"},
+        ("unknown", "unknown", f"PAM can change it, {DECIDES}"),
+    ),
+    "a limit that the first builds of Red Hat 8 refuse": (
+        users("root", **NOFILE), {OURS: "root - nofile unlimited\n", "/etc/os-release": "ID=rhel\nVERSION_ID=8.4\n"},
+        ("fail", "fail", "pam-above-nr-open"),
+    ),
+    "a limit that later ones take for fs.nr_open": (
+        users("root", **NOFILE), {OURS: "root - nofile unlimited\n", "/etc/os-release": "ID=rhel\nVERSION_ID=8.9\n"},
+        ("unknown", "pass", f"predicted nofile soft 1048576 by {OURS}:1"),
+    ),
     "a unit with too little": (
         units(a=UNIT_NOFILE), {A_UNIT: "[Service]\nLimitNOFILE=1024\n"},
         ("fail", "fail", "unit-stated-too-low"),

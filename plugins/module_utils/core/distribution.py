@@ -168,6 +168,9 @@ def _know_red_hat(found: Distribution, major: int | None) -> Distribution:
     found = found._replace(local_scripts=(_OF_RED_HAT,))
     if major not in (8, 9, 10):
         return found._replace(knows_patterns=False if major and major < 8 else None)
+    pam = {8: _UPSTREAM_1_3, 9: _UPSTREAM_1_5, 10: _UPSTREAM_1_6}[major]
+    if major == 8 and found.release[1:] and found.release[1] < 6:
+        pam = pam._replace(reads_nr_open=False)  # Since pam 1.3.1-16 of January 2022.
     return found._replace(
         tasks_share=80,
         removes_ipc=False,
@@ -175,7 +178,7 @@ def _know_red_hat(found: Distribution, major: int | None) -> Distribution:
         raises_nr_open=major > 8,
         knows_patterns=major > 8,
         raises_memlock=major > 8,
-        pam={8: _UPSTREAM_1_3, 9: _UPSTREAM_1_5, 10: _UPSTREAM_1_6}[major],
+        pam=pam,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from ..core.cause import cite
 from ..core.finding import (
     FAIL,
     FORETOLD,
@@ -26,7 +27,7 @@ from ..sessions.model import FD_SETSIZE
 from ..systemd.causes import find_unit_causes
 from ..systemd.limits import MANAGER
 from ..systemd.model import Files, Manager, UnitFacts, predict_unit, rank_statements
-from ..systemd.read import NEW_SERVICE
+from ..systemd.read import NEW_SERVICE, is_switch
 from ..systemd.unit_file import Source, list_slices, merge_units
 from ..systemd.unit_read import read_manager_files, read_unit_files
 from ..systemd.unread import leave_out_beaten
@@ -163,19 +164,24 @@ def _foretell_range(
 
 
 def _opens_session(files: Files) -> bool:
-    """Tell whether a unit may have PAM set its limits anew."""
+    """Tell whether a unit may have PAM set its limits anew, itself or by su and its like."""
     settings = merge_units(files.main, files.dropins)
     names = [one.value for one in settings if one.key == "PAMName"]
-    return bool(names) and bool(names[-1])
+    starts = (one.value for one in settings if one.key == "ExecStart")
+    return bool(names[-1:] and names[-1]) or any(map(is_switch, starts))
 
 
 def _doubt_start(
     item: str, rule: UnitRule, forecast: Forecast, facts: UnitFacts, tree: Tree
 ) -> Forecast:
     """Return a forecast that foretells no pass which what the unit starts may spoil."""
-    if forecast.status != PASS or facts.defaults_of:
+    if forecast.status not in (PASS, FAIL) or facts.defaults_of:
         return forecast
     lines = list_starters(facts, root=tree.root)
+    if forecast.status == FAIL:
+        about = [line.at for line in lines if line.item == item]
+        reason = f"{cite(about[-1])} sets the limit after systemd has" if about else ""
+        return Forecast(UNKNOWN, reason=reason) if about else forecast
     most = Verdict((), Rlimit(UNLIMITED, rule.limits[item].max or UNLIMITED))
     told = doubt_start(item, rule.limits[item], most, lines, -1.0, facts)
     return Forecast(UNKNOWN, reason=told.doubts[0].text) if told.doubts else forecast

@@ -219,13 +219,18 @@ def _find_pam(unit: str, files: Files, look: Look) -> Pam | None:
     return Pam(at.declare(way[0]), session)
 
 
+def is_switch(command: str) -> bool:
+    """Tell whether a command line runs su or its like."""
+    words = command.lstrip("-@:+!|").split(None, 1)
+    return bool(words) and os.path.basename(words[0]) in ("su", "runuser", "sudo")
+
+
 def _find_switch(command: str) -> tuple[str, str] | None:
     """Return the service of PAM and the user of a command line that runs su or its like.
 
     :raises ValueError: If it does, and the user cannot be told.
     """
-    words = command.lstrip("-@:+!|").split(None, 1)
-    if not words or os.path.basename(words[0]) not in ("su", "runuser", "sudo"):
+    if not is_switch(command):
         return None
     match = _SWITCH.match(command)
     if match is None:
