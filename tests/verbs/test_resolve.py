@@ -264,7 +264,10 @@ def test_an_unlimited_nofile_is_refused_where_pam_does_not_ask_for_fs_nr_open(tr
             "session:alice@none: the PAM stack of none has no pam_limits, so no limits file counts",
         ),
         ("gone", "session:alice@gone: no PAM service 'gone' in this tree"),
-        ("odd", "session:alice@odd: /etc/pam.d/odd:1 reads /etc/odd.conf and nothing else"),
+        (
+            "odd",
+            'session:alice@odd: /etc/pam.d/odd:1 "session required pam_limits.so conf=/etc/odd.conf" fails, since /etc/odd.conf is missing, and no session opens',
+        ),
     ],
 )
 def test_the_service_decides_whether_limits_files_count(

@@ -24,7 +24,8 @@ def foresee_kernel(asked: Mapping[str, KernelValue], tree: Tree) -> Foretold:
     boot = tree.at(TreeBoot)
     for key, value in asked.items():
         wanted = require_kernel(key, value)
-        start = None if value.fields else boot.find_start(key)
+        is_text = value.fields or not str(value.exact or 0).isdigit()
+        start = None if is_text else boot.find_start(key)
         facts = gather_key(key, boot, start)
         status, given = foretell_key(wanted, facts, boot), predict_boot(facts)
         if status == FAIL:

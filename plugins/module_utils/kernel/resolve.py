@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..core.cause import cite
 from ..core.resolved import Effect, describe
 from ..host.files import read_distribution, read_text
-from .model import RANGES, is_in_range
+from .diagnose import gather_key
+from .model import RANGES, SCRIPT, TUNED, is_in_range, predict_boot
 from .sysctl_conf import SYSCTL_CONF, spell_key
 from .sysctl_writes import SYSTEMD, find_procps, resolve_key
 from .tree_read import TreeBoot, read_tree_files
@@ -24,6 +26,7 @@ def resolve_kernel(root: str) -> Iterator[dict[str, object]]:
     readers = (SYSTEMD, find_procps(read_distribution(root)))
     indexes = [(one.arrange(files), one) for one in readers]
     alike = indexes[0][0].is_read_like(indexes[1][0])
+    boot = TreeBoot(root)
     named = {line.name for index, _reader in indexes for line in index.lines if not line.glob}
     keys = {spell_key(name) for name in named}
     for key in sorted(key for key in keys if key.strip() == key):
@@ -35,7 +38,21 @@ def resolve_kernel(root: str) -> Iterator[dict[str, object]]:
             found = {"value": found["at_boot"]}
         for kind, bound in found.items():
             if bound and bound.winner.value != "":  # "-key" alone assigns nothing.
-                yield describe("kernel", key, kind, _as_text(bound), "", _find_effect(key, bound))
+                effect = _find_effect(key, bound)
+                if effect is None and kind != "by_procps":
+                    effect = _find_later(key, boot)
+                yield describe("kernel", key, kind, _as_text(bound), "", effect)
+
+
+def _find_later(key: str, boot: TreeBoot) -> Effect | None:
+    """Return that the files are not applied at boot, or what sets the key after them."""
+    if boot.stop:
+        return Effect(None, f"{cite(boot.stop)} keeps systemd-sysctl from applying any file")
+    forecast = predict_boot(gather_key(key, boot, boot.find_start(key)))
+    if forecast.kind not in (SCRIPT, TUNED) or forecast.by is None:
+        return None
+    sole = forecast.values[0] if len(forecast.values) == 1 else None
+    return Effect(sole, f"{cite(forecast.by)} {'sets' if sole else 'may set'} it after that")
 
 
 def find_highest_nr_open(root: str) -> int:

@@ -138,7 +138,7 @@ def _look_at_unit(place: str, unit: str, rule: UnitRule, tree: Tree) -> Foretold
             yield wanted, Forecast(UNKNOWN, reason=reason)
         elif wanted.item == TASKS:
             yield wanted, foretell_tasks(wanted, _list_levels(unit, files, tree.root))
-        elif _opens_session(files):
+        elif opens_session(files):
             yield wanted, Forecast(UNKNOWN, reason="PAM can change it")
         else:
             boot = tree.at(TreeBoot)
@@ -163,7 +163,7 @@ def _foretell_range(
     return settle(least, most, boot.nr_open_doubt)
 
 
-def _opens_session(files: Files) -> bool:
+def opens_session(files: Files) -> bool:
     """Tell whether a unit may have PAM set its limits anew, itself or by su and its like."""
     settings = merge_units(files.main, files.dropins)
     names = [one.value for one in settings if one.key == "PAMName"]

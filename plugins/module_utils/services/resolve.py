@@ -5,8 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..core.resolved import Query, describe
-from ..core.values import ITEMS, Bound
+from ..core.cause import cite
+from ..core.resolved import Effect, Query, describe
+from ..core.values import ITEMS, UNLIMITED, Bound
+from ..kernel.tree_read import TreeBoot
+from ..processes.starters_read import list_starters
 from ..systemd.limits import (
     MANAGER,
     Ignored,
@@ -15,9 +18,10 @@ from ..systemd.limits import (
     read_unit_limits,
     resolve_unit_limits,
 )
-from ..systemd.model import Files
+from ..systemd.model import Files, Manager, UnitFacts
 from ..systemd.unit_file import Source
 from ..systemd.unit_read import read_manager_files, read_unit_files
+from .image import opens_session
 from .logind_conf import KEY as REMOVE_IPC
 from .logind_conf import LOGIND, read_remove_ipc
 from .plan import USER_CONF
@@ -58,12 +62,27 @@ def _resolve_unit(root: str, unit: str) -> Iterator[dict[str, object]]:
         yield {"place": place, "reason": f"is not loaded: {_quote(reading.refused)}"}
         return
     for item, kind, bound in resolve_unit_limits(manager, reading):
-        yield describe(place, item, kind, bound, ITEMS[item].unit)
+        effect = None if is_manager else _find_effect(item, bound, files, root)
+        yield describe(place, item, kind, bound, ITEMS[item].unit, effect)
     kind = unit.rpartition(".")[2]
     ranked = [] if kind == "slice" else read_default_tasks(files)
     ranked += [] if is_manager else read_unit_tasks(kind, files)
     if ranked:
         yield describe(place, TASKS, "value", Bound(ranked[-1], tuple(ranked[:-1])), "")
+
+
+def _find_effect(item: str, bound: Bound, files: Files, root: str) -> Effect | None:
+    """Return what a unit has in the place of what is stated, where it is something else."""
+    value, boot = bound.winner.value, TreeBoot(root)
+    if item == "nofile" and isinstance(value, int) and boot.nr_open_at_most < value < UNLIMITED:
+        is_sure = boot.nr_open == boot.nr_open_at_most
+        why = f"the kernel refuses more than {boot.nr_open_at_most}, fs.nr_open"
+        return Effect(boot.nr_open if is_sure else None, f"{why}: systemd gives what it has itself")
+    if opens_session(files):
+        return Effect(None, "it opens a session, and PAM can change it")
+    facts = UnitFacts("", files, Manager({}, {}, boot.nr_open, at_boot=True))
+    lines = [one.at for one in list_starters(facts, root=root) if one.item == item]
+    return Effect(None, f"{cite(lines[-1])} may set it after systemd has") if lines else None
 
 
 def _resolve_logind(root: str) -> Iterator[dict[str, object]]:

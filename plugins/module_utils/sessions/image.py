@@ -131,7 +131,7 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
     missing = find_obstacle(read.limits_files, read.hanging, user, read.dialect)
     trouble = f"{missing} is missing, and PAM refuses every login" if missing else ""
     if service not in read.hindrances:
-        read.hindrances[service] = _ask_hindrances(service, tree)
+        read.hindrances[service] = ask_hindrances(service, tree)
     hindrances, refusal = read.hindrances[service]
     doubts = () if refusal else tuple(find_tree_doubts(service, user, read))
     refused = "" if refusal else find_refusal(service, user, read)
@@ -171,7 +171,7 @@ def _doubt(
     return Forecast(UNKNOWN, reason=reason) if reason and forecast.status == PASS else forecast
 
 
-def _ask_hindrances(service: str, tree: Tree) -> tuple[tuple[Hindrance, ...], str]:
+def ask_hindrances(service: str, tree: Tree) -> tuple[tuple[Hindrance, ...], str]:
     """Return why the limits files do not count for a service, or why nobody can tell."""
     try:
         return tuple(_find_hindrances(service, tree)), ""

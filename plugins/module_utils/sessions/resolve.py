@@ -10,9 +10,10 @@ from ..core.cause import cite
 from ..core.forecast import list_extremes
 from ..core.resolved import Effect, Query, describe
 from ..core.values import ITEMS, UNLIMITED, User
-from ..host.files import under
+from ..host.files import read_text, under
 from ..kernel.resolve import find_highest_nr_open
 from .dialect_read import read_dialect
+from .image import ask_hindrances
 from .limits_read import find_hanging_limits_files, read_limits_files
 from .model import find_refused, predict_limits, start_with
 from .pam_limits import (
@@ -24,10 +25,11 @@ from .pam_limits import (
     resolve_limits,
     resolve_settings,
 )
-from .pam_stack import find_pam_limits, find_service_file, flatten, read_limits_options
+from .pam_stack import find_pam_limits, find_service_file, flatten
+from .refusals_read import find_refusal
 from .shell_limits import BOTH
 from .tree_doubts_read import TreeDoubt, find_tree_doubts
-from .tree_read import SessionsTree, read_tree_pam_files, read_tree_user
+from .tree_read import SessionsTree, read_tree_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ def _resolve_user(tree: Tree, name: str, service: str | None) -> Iterator[dict[s
     root = tree.root
     place = f"session:{name}@{service or 'any'}"
     user = User("", 2**31, 2**31) if name == "*" else read_tree_user(root, name)
-    reason = _find_hindrance(root, service) if service else ""
+    reason = _find_hindrance(tree, service, user) if service else ""
     if reason:
         yield {"place": place, "reason": reason}
         return
@@ -154,15 +156,17 @@ def _find_effect(
     return Effect(None, f"the kernel refuses {more}, and {then}")
 
 
-def _find_hindrance(root: str, service: str) -> str:
-    """Return why a service's sessions do not read the limits files; or nothing."""
-    files = read_tree_pam_files(root)
+def _find_hindrance(tree: Tree, service: str, user: User) -> str:
+    """Return why a service's sessions do not read the limits files, or none opens; or nothing."""
+    files = tree.at(SessionsTree).pam_files
     if find_service_file(service, files) is None:
         return f"no PAM service {service!r} in this tree"
     found = find_pam_limits(flatten(service, "session", files))
     if not found:
         return f"the PAM stack of {service} has no pam_limits, so no limits file counts"
-    conf = read_limits_options(found[-1]).conf
-    if conf and conf != LIMITS_CONF:
-        return f"{found[-1].path}:{found[-1].line} reads {conf} and nothing else"
-    return ""
+    hindrances, refusal = ask_hindrances(service, tree)
+    for one in hindrances:
+        at = one.cause.at
+        if not (one.bypasses and at and read_text(at.path, tree.root) is None):
+            return one.cause.text
+    return refusal or find_refusal(service, user, tree.at(SessionsTree))
