@@ -41,7 +41,8 @@ RUN_FOR_ACCOUNT = frozenset(("pam_unix", "pam_sss", "pam_ldap", "pam_krb5", "pam
 NO_LIMITS = _list_modules("""
     apparmor cap ck_connector echo env faildelay faillock fprintd ftp gnome_keyring group issue
     keyinit krb5 kwallet kwallet5 lastlog lastlog2 ldap loginuid mail mkhomedir mktemp motd
-    namespace oddjob_mkhomedir pwhistory pwquality selinux sepermit setquota sss systemd tally2
+    namespace oddjob_mkhomedir pwhistory pwquality selinux sepermit setquota slurm slurm_adopt sss
+    systemd tally2
     timestamp tmpdir tty_audit unix warn winbind wtmpdb xauth
 """)
 """Modules that act on other things and never on the resource limits of the session."""

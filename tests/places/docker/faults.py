@@ -86,7 +86,7 @@ OF_DAEMON_JSON = [
             sed('1s/{/{"log-opts": {"max-file": 3},/', JSON), Culprit(JSON, "log-opts"))._replace(
                 person=f"sed -i 's/.log-opts.: {{[^}}]*}},//' {JSON}; systemctl restart docker"),
     pending("an empty file", f": > {JSON}", Culprit(JSON, "", "empty|EOF|JSON"),
-            Culprit(words="nothing states")),
+            Culprit(words="(?:no file|nothing) states")),
     pending("a number as a text", sed('s/65536/"65536"/', JSON), Culprit(JSON, '"65536"')),
 ]  # fmt: skip
 

@@ -41,8 +41,8 @@ MORE = [
     Fault(
         "connection: its key has a command that lowers a limit",
         f"{let_in(WRAPPER)}; {OPEN}",
-        (Culprit(words="on the way|lower"),),
-        ("^connection",),
+        (Culprit(KEYS, "command="),),
+        ("^session:root@sshd",),
         person=f"sed -i 's/^command=.* ssh-ed/ssh-ed/' {KEYS}; {ANEW}",
         through=ASK,
     ),
