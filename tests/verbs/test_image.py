@@ -454,6 +454,19 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
         users("root", **NOFILE), {OURS: "root - nofile unlimited\n", "/etc/os-release": "ID=rhel\nVERSION_ID=8.9\n"},
         ("unknown", "pass", f"predicted nofile soft 1048576 by {OURS}:1"),
     ),
+    "a session that pam_deny refuses": (
+        users("root", **NOFILE),
+        {OURS: GOOD, SSHD_STACK: "session required pam_limits.so\nsession required pam_deny.so\n"},
+        ("unknown", "unknown",
+         f'{SSHD_STACK}:2 "session required pam_deny.so" keeps everybody out, {DECIDES}'),
+    ),
+    "a pam_deny that is jumped over, as Debian has it": (
+        users("root", **NOFILE),
+        {OURS: GOOD,
+         SSHD_STACK: "session required pam_limits.so\nsession [default=1] pam_permit.so\n"
+                     "session requisite pam_deny.so\nsession required pam_permit.so\n"},
+        ("unknown", "pass", f"predicted nofile soft 65536 by {OURS}:4"),
+    ),
     "a unit with too little": (
         units(a=UNIT_NOFILE), {A_UNIT: "[Service]\nLimitNOFILE=1024\n"},
         ("fail", "fail", "unit-stated-too-low"),

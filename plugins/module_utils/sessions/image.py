@@ -134,7 +134,7 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
         read.hindrances[service] = ask_hindrances(service, tree)
     hindrances, refusal = read.hindrances[service]
     doubts = () if refusal else tuple(find_tree_doubts(service, user, read))
-    refused = "" if refusal else find_refusal(service, user, read)
+    refused = "" if refusal else find_refusal(_name_in(read, service), user, read)
     trouble = refusal or trouble or describe_unknown(read.dialect)
     may_reset = doubt_soft_limits(service, tree.root)
     boot = tree.at(TreeBoot)
@@ -160,13 +160,16 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
 def _doubt(
     wanted: Requirement, forecast: Forecast, doubts: Sequence[TreeDoubt], refused: str
 ) -> Forecast:
-    """Return a forecast that foretells no pass which a line may spoil after pam_limits.
+    """Return a forecast of no pass that a line may spoil after pam_limits, or of a fail it mends.
 
     :param refused: What turns the user away, or takes the limit, if something does.
     """
     spoilers = (
         f"{cite(one.at)} may change it after PAM" for one in doubts if one.may_spoil(wanted)
     )
+    mender = next((one.at for one in doubts if one.may_mend(wanted)), None)
+    if forecast.status == FAIL and mender and not refused:
+        return Forecast(UNKNOWN, reason=f"{cite(mender)} sets it after PAM")
     reason = refused or next(spoilers, "")
     return Forecast(UNKNOWN, reason=reason) if reason and forecast.status == PASS else forecast
 

@@ -88,7 +88,7 @@ def find_hindrances(
     if not calls:
         yield Hindrance(_warn_of_authselect(_blame_absence(service, files), files))
         return
-    skippers = list(_find_skippers(lines, calls))
+    skippers = list(find_skippers(lines, calls))
     reached = [call for call, skipper in zip(calls, skippers) if skipper is None]
     if not reached and skippers[-1]:
         cause = _blame_skipper(skippers[-1], calls[-1], files)
@@ -155,7 +155,7 @@ def _find_reached(service: str, files: Mapping[str, str]) -> list[PamLine]:
     """Return the calls of pam_limits that libpam reaches."""
     lines = flatten(service, "session", files)
     calls = find_pam_limits(lines)
-    skippers = _find_skippers(lines, calls)
+    skippers = find_skippers(lines, calls)
     return [call for call, skipper in zip(calls, skippers) if skipper is None]
 
 
@@ -206,7 +206,7 @@ def _blame_absence(service: str, files: Mapping[str, str]) -> Cause:
     return Cause("pam-limits-missing", text, append_line(path, _CALL, _RELOGIN), at)
 
 
-def _find_skippers(lines: Sequence[PamLine], calls: Sequence[PamLine]) -> Iterator[PamLine | None]:
+def find_skippers(lines: Sequence[PamLine], calls: Sequence[PamLine]) -> Iterator[PamLine | None]:
     """Yield the line that keeps libpam from reaching each call, as far as that can be read."""
     reach: list[int] = []  # How far the farthest jump of the lines up to each leads.
     farthest, waiting = -1, iter(calls)

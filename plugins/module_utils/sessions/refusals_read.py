@@ -13,6 +13,7 @@ from ..core.cause import cite
 from ..core.values import Declaration, User
 from ..host.files import list_folder, read_each, read_text
 from .pam_stack import PamLine, declare_call, flatten
+from .reach import find_skippers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +35,16 @@ def find_refusal(service: str, user: User, read: SessionsTree) -> str:
         if at:
             where = cite(at) if at.line else at.path
             return f"{where} keeps {user.name} out, by {cite(declare_call(line))}"
+    return _find_denial(service, read)
+
+
+def _find_denial(service: str, read: SessionsTree) -> str:
+    """Return the call of pam_deny that every session reaches."""
+    lines = flatten(service, "session", read.pam_files)
+    calls = [one for one in lines if one.name == "pam_deny"]
+    for call, skipper in zip(calls, find_skippers(lines, calls)):
+        if skipper is None and call.control.lower() in _STRICT:
+            return f"{cite(declare_call(call))} keeps everybody out"
     return ""
 
 

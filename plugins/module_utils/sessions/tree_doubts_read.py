@@ -59,6 +59,11 @@ class TreeDoubt(NamedTuple):
             if wanted.bound == bound or (bound, wanted.bound) == ("hard", "soft")
         )
 
+    def may_mend(self, wanted: Requirement) -> bool:
+        """Tell whether what is predicted to fall short is raised by a line that says so."""
+        value = dict(self.values).get(wanted.bound)
+        return self.item == wanted.item and value is not None and wanted.is_met_by(value)
+
 
 def find_tree_doubts(service: str, user: User, read: SessionsTree) -> Iterator[TreeDoubt]:
     """Yield what may change a user's sessions through a service of the tree.
