@@ -292,3 +292,20 @@ def plan_all(tree: Path, running: dict[str, str]) -> list[SectionPlan]:
     state = ServicesState({}, {MANAGER: Files(None, (), conf, tuple(dropins))})
     services = plan_services(policy.get("services"), state, kernel.nr_open)
     return [kernel.section, sessions, services]
+
+
+@pytest.mark.parametrize("tree", ["Red Hat 9"], indirect=True)
+def test_the_stack_of_crond_is_looked_through(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tree, "/etc/security/limits.conf", "* - nofile 65536\n")
+    crond = tree / "etc/pam.d/crond"
+    crond.write_text(f"{crond.read_text()}session required pam_site.so\n")
+    asked = {"sessions": [{"users": ["alice"], "limits": {"nofile": 65536}}]}
+    (tree / "policy.json").write_text(json.dumps(asked))
+    words = ["--root", str(tree), "--policy", str(tree / "policy.json"), "--json"]
+    assert cli.main(["check", *words]) == 0
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    told = {one["place"]: one["reason"] for one in findings if one["bound"] == "hard"}
+    assert '"session required pam_site.so" may change it' in told["session:alice@cron"]
+    assert "pam_site" not in told["session:alice@su"]

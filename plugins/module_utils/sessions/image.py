@@ -133,7 +133,7 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
     if service not in read.hindrances:
         read.hindrances[service] = ask_hindrances(service, tree)
     hindrances, refusal = read.hindrances[service]
-    doubts = () if refusal else tuple(find_tree_doubts(service, user, read))
+    doubts = () if refusal else tuple(find_tree_doubts(_name_in(read, service), user, read))
     refused = "" if refusal else find_refusal(_name_in(read, service), user, read)
     trouble = refusal or trouble or describe_unknown(read.dialect)
     may_reset = doubt_soft_limits(service, tree.root)
