@@ -90,6 +90,7 @@ APPLIES = {
 APPLIER_D = "/etc/systemd/system/systemd-sysctl.service.d/x.conf"
 RUNS_TRUE = "[Service]\nExecStart=\nExecStart=/bin/true\n"
 LOWERS = f"[Service]\nType=oneshot\nExecStart=/sbin/sysctl -w {MAPS}=65530\n"
+REMOUNTS = "[Service]\nType=oneshot\nExecStart=/bin/mount -o remount,size=1g /dev/shm\n"
 RED_HAT = {"/etc/os-release": "ID=rhel\nVERSION_ID=9.4\n"}
 OWN = "/etc/security/own.conf"
 OWN_FILE = f"session required pam_limits.so conf={OWN}\n"
@@ -584,6 +585,17 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
         {"shared_memory": {"size": "8GiB"}}, {"/etc/fstab": "tmpfs /dev/shm tmpfs size=1g 0 0\n"},
         ("fail", "fail", "shm-stated-too-small"),
     ),
+    "/dev/shm with a number that is octal": (
+        {"shared_memory": {"size": "10GiB"}}, {"/etc/fstab": "tmpfs /dev/shm tmpfs size=010g 0 0\n"},
+        ("fail", "fail", "shm-stated-too-small"),
+    ),
+    "/dev/shm that a package's unit mounts anew": (
+        {"shared_memory": {"size": "8GiB"}},
+        {"/etc/fstab": "tmpfs /dev/shm tmpfs size=8g 0 0\n",
+         f"{OF_PACKAGES}/x.service": REMOUNTS,
+         f"{OF_PACKAGES}/multi-user.target.wants/x.service": REMOUNTS},
+        ("unknown", "unknown", f"{OF_PACKAGES}/x.service:3 mounts it anew, {DECIDES}"),
+    ),
     "/dev/shm by the memory of the host": (
         {"shared_memory": {"size": "8GiB"}}, {"/etc/fstab": "tmpfs /dev/shm tmpfs size=90% 0 0\n"},
         ("unknown", "unknown", f"its size depends on the memory of the host, {DECIDES}"),
@@ -794,3 +806,13 @@ def test_no_remedy_for_an_image_changes_the_machine_that_builds_it(tmp_path: Pat
     (words,) = commands
     assert words[0] == "chroot"
     assert words[-1].endswith(">> /etc/sysctl.d/95-site.conf")
+
+
+def test_a_mask_keeps_fstab_from_dev_shm(tmp_path: Path) -> None:
+    unit = tmp_path / "etc/systemd/system/systemd-remount-fs.service"
+    unit.parent.mkdir(parents=True)
+    unit.symlink_to("/dev/null")
+    files = {"/etc/fstab": "tmpfs /dev/shm tmpfs size=8g 0 0\n"}
+    (finding,) = check(tmp_path, {"shared_memory": {"size": "8GiB"}}, files).findings
+    assert tell(finding)[:2] == ("unknown", "unknown")
+    assert "systemd-remount-fs.service is masked" in finding.observation.reason

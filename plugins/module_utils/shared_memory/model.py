@@ -10,7 +10,7 @@ from ..core.values import UNLIMITED, Declaration, NamedTuple
 SHM = "/dev/shm"  # noqa: S108 - the kernel's, and no file of ours
 FSTAB = "/etc/fstab"
 PAGE = 4096
-_SIZE = re.compile(r"(0[xX][0-9a-fA-F]{1,40}|[0-9]{1,40})([kKmMgGtTpPeE]?)(%?)")
+_SIZE = re.compile(r"(0[xX][0-9a-fA-F]{1,40}|0[0-7]{0,40}|[1-9][0-9]{0,39})([kKmMgGtTpPeE]?)(%?)")
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 _LINE = re.compile(r"\s*([^\s#]\S*)\s+(\S+)\s+\S+\s+(\S+)")
 
@@ -71,11 +71,15 @@ def _read_size(options: str, memory: int) -> int:
 
 
 def parse_tmpfs_size(text: str, memory: int) -> int | None:
-    """Return a size as tmpfs(5) takes it, in bytes; 0 means no limit."""
+    """Return a size as tmpfs(5) takes it, in bytes; 0 means no limit, and begins an octal number.
+
+    Source: ``memparse()`` of the kernel.
+    """
     match = _SIZE.fullmatch(text)
     if match is None or (match[2] and match[3]):
         return None
-    number = int(match[1], 0) if match[1][:2] in ("0x", "0X") else int(match[1])
+    is_octal = match[1][0] == "0" and match[1][1:2] not in ("x", "X")
+    number = int(match[1], 8 if is_octal else 0)
     if match[3]:
         return memory * number // 100
     power = " kmgtpe".index(match[2].lower() or " ")

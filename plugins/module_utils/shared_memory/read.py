@@ -9,9 +9,11 @@ import re
 from ..core.values import UNLIMITED
 from ..host.files import read_text
 from ..kernel.boot_scripts_read import read_boot_scripts
+from ..kernel.boot_units_read import UNITS, is_masked
 from .boot_mounts import is_about_shm
 from .model import FSTAB, SHM
 
+_APPLIER = "systemd-remount-fs.service"
 _MOUNT = re.compile(r"^\S+ \S+ \S+ \S+ /dev/shm \S+.* - (\S+) ", re.MULTILINE)
 
 
@@ -30,8 +32,16 @@ def read_shm_size() -> int:
 
 
 def read_scripts(root: str = "/") -> dict[str, str]:
-    """Return the text of what may mount it anew at boot, by path."""
-    return read_boot_scripts(root, is_wanted=is_about_shm)
+    """Return the text of what may mount it anew at boot, by path.
+
+    On a host what packages bring has run, and shows; of a tree it is read.
+    """
+    return read_boot_scripts(root, of_packages=root != "/", is_wanted=is_about_shm)
+
+
+def find_fstab_mask(root: str) -> str:
+    """Return the file of a tree that keeps systemd from applying fstab to /dev/shm; or nothing."""
+    return f"{UNITS}/{_APPLIER}" if is_masked(_APPLIER, root) else ""
 
 
 def read_fstab() -> str | None:
