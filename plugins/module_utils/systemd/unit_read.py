@@ -43,13 +43,13 @@ def read_unit(unit: str, root: str = "/") -> list[Setting]:
 
 
 def read_unit_files(
-    unit: str, root: str = "/", directories: Sequence[str] = UNIT_DIRECTORIES
+    unit: str, root: str = "/", directories: Sequence[str] | None = None
 ) -> UnitFiles:
     """Return the files of a systemd unit, found by its name or by an alias, which is a link.
 
-    :param directories: Where units lie, the strongest first.
+    :param directories: Where units lie, the strongest first; by default all that a boot finds.
     """
-    directories = leave_out_run(directories, root)
+    directories = leave_out_run(UNIT_DIRECTORIES, root) if directories is None else directories
     main, names = find_unit_names(unit, root, directories)
     dropins = _read_dropins(list_dropin_folders(names, directories), root)
     return UnitFiles(_read_source(main, root) if main else None, dropins)
@@ -81,21 +81,27 @@ def _name_instance(template: str, instance: str) -> str:
     return template.replace("@.", f"@{instance}.", 1)
 
 
-def read_manager_files(root: str = "/", name: str = MANAGER) -> UnitFiles:
-    """Return system.conf, or the other file of that name, and its drop-ins."""
-    mains = (f"{folder}/systemd/{name}" for folder in _find_manager_folders(root))
+def read_manager_files(
+    root: str = "/", name: str = MANAGER, directories: Sequence[str] | None = None
+) -> UnitFiles:
+    """Return system.conf, or the other file of that name, and its drop-ins.
+
+    :param directories: What holds their folders; by default all that a boot finds.
+    """
+    directories = leave_out_run(CONF_DIRECTORIES, root) if directories is None else directories
+    mains = (f"{folder}/systemd/{name}" for folder in _find_manager_folders(directories, root))
     main = next((path for path in mains if os.path.exists(under(path, root))), None)
-    folders = [f"{one}/systemd/{name}.d" for one in leave_out_run(CONF_DIRECTORIES, root)]
+    folders = [f"{one}/systemd/{name}.d" for one in directories]
     return UnitFiles(_read_source(main, root) if main else None, _read_dropins(folders, root))
 
 
-def _find_manager_folders(root: str) -> tuple[str, ...]:
+def _find_manager_folders(directories: Sequence[str], root: str) -> Sequence[str]:
     """Return where system.conf may lie: before systemd 256 only in /etc."""
     lists = (list_folder(folder, root) for folder in _LIBRARIES)
     names = (name for names in lists for name in names)
     found = (re.fullmatch(r"libsystemd-shared-([0-9]+)\b.*\.so", name) for name in names)
     old = any(int(match[1]) < 256 for match in found if match)
-    return CONF_DIRECTORIES[:1] if old else tuple(leave_out_run(CONF_DIRECTORIES, root))
+    return directories[:1] if old else directories
 
 
 def _find_main(unit: str, root: str, directories: Sequence[str]) -> tuple[str, str]:

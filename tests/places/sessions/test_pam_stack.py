@@ -362,7 +362,11 @@ def test_a_module_that_leaves_a_trace_runs_where_it_is_asked_for() -> None:
     stack = quiet_stack(lines, "/x", besides=("pam_slurm_adopt",))
     assert stack.text.splitlines()[0] == "account [required] pam_slurm_adopt.so a"
     assert (stack.modules, stack.skipped) == (("pam_slurm_adopt.so",), ())
-    assert quiet_stack(lines, "/x").skipped == ("pam_slurm_adopt.so",)
+    quiet = quiet_stack(lines, "/x")
+    assert quiet.text.splitlines()[0] == "account [required] pam_permit.so"
+    assert quiet.skipped == ()  # It sets no limit.
+    lines = parse_pam_service("f", "account required pam_site.so")
+    assert quiet_stack(lines, "/x").skipped == ("pam_site.so",)
 
 
 def test_a_quiet_substack_is_a_file_of_its_own() -> None:

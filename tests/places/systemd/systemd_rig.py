@@ -36,7 +36,8 @@ from mlhost_limits.systemd.limits import (
     resolve_unit_limits,
 )
 from mlhost_limits.systemd.model import Files as UnitFiles
-from mlhost_limits.systemd.unit_read import read_manager_files, read_unit_files
+from mlhost_limits.systemd.unit_file import UNIT_DIRECTORIES
+from mlhost_limits.systemd.unit_read import CONF_DIRECTORIES, read_manager_files, read_unit_files
 
 from tests.oracle.userland import mount, mount_root
 from tests.places.systemd.systemd_files import (
@@ -204,7 +205,7 @@ class Rig:
         self.manager.ask("daemon-reload")
 
     def predict_manager(self) -> tuple[Reading, Limits]:
-        conf, dropins = read_manager_files(str(self.manager.root))
+        conf, dropins = read_manager_files(str(self.manager.root), directories=CONF_DIRECTORIES)
         reading = read_manager_limits(conf, dropins)
         self.files = UnitFiles(None, (), conf, tuple(dropins), vendor=self.vendor)
         tasks = predict_default(self.files, self.highest)
@@ -219,7 +220,7 @@ class Rig:
 
     def predict(self, unit: str, manager: Reading) -> tuple[tuple[str, ...], Limits]:
         """Return the states in which the unit may be, and its limits if it is loaded."""
-        main, dropins = read_unit_files(unit, str(self.manager.root))
+        main, dropins = read_unit_files(unit, str(self.manager.root), UNIT_DIRECTORIES)
         if main is None:
             return ("not-found",), {}
         if not main.text:
