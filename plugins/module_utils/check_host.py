@@ -169,7 +169,7 @@ def look_at_image(policy: Policy, options: CheckOptions) -> Iterator[Finding]:
             untold.append((Requirement(place.name, "all", "value"), Forecast(UNKNOWN)))
         try:
             for wanted, forecast in foretold or ():
-                yield tell(wanted, forecast, tree.root)
+                yield tell(wanted, forecast, tree.root, tree.lacks)
         except Exception as error:  # As of a host.
             yield _judge_failed(place.name, error)
     for wanted, forecast in untold:

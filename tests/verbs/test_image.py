@@ -803,9 +803,24 @@ def test_no_remedy_for_an_image_changes_the_machine_that_builds_it(tmp_path: Pat
     """In a chroot /proc/sys is its own."""
     result = check(tmp_path, users("root", **HUGE), {OURS: MANY})
     commands = [one for cause in result.findings[0].causes for one in cause.remedy.commands]
-    (words,) = commands
+    make, words = commands
+    assert make == ("chroot", str(tmp_path), "mkdir", "-p", "/etc/sysctl.d")
     assert words[0] == "chroot"
     assert words[-1].endswith(">> /etc/sysctl.d/95-site.conf")
+    (tmp_path / "etc/sysctl.d").mkdir()
+    result = check(tmp_path, users("root", **HUGE), {OURS: MANY})
+    assert [cause.remedy.commands for cause in result.findings[0].causes] == [(words,)]
+
+
+def test_a_tree_that_is_named_from_here_is_meant_from_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay_out(tmp_path, {OURS: MANY})
+    monkeypatch.chdir(tmp_path)
+    policy = load_policy(users("root", **HUGE), "none")
+    result = check_host(policy, CheckOptions(services=("sshd",), root="."))
+    commands = [one for cause in result.findings[0].causes for one in cause.remedy.commands]
+    assert {one[:2] for one in commands} == {("chroot", str(tmp_path))}
 
 
 def test_a_mask_keeps_fstab_from_dev_shm(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ boot, with the forecast as its outlook. What they are sure not to give falls sho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from .cause import RAISES, Cause, Outlook
 from .finding import (
@@ -24,6 +25,7 @@ from .quote import one_line
 from .values import UNLIMITED, Bound, Declaration, NamedTuple, Rlimit
 
 NEEDS_BOOT = "nothing of an image runs"
+_ADDS = re.compile(r" >> (/etc/[\w./-]+)/[^/\s]+$")
 _OF_RUNNING = ("sysctl", "systemctl", "mount", "modprobe")
 """Programs that change what runs: of no use to what does not."""
 
@@ -44,14 +46,20 @@ def skip(wanted: Iterable[Requirement], reason: str) -> Iterator[tuple[Requireme
         yield one, Forecast(UNKNOWN, reason=reason)
 
 
-def tell(wanted: Requirement, forecast: Forecast, root: str = "/") -> Finding:
+def tell(
+    wanted: Requirement,
+    forecast: Forecast,
+    root: str = "/",
+    lacks: Callable[[str], bool] = lambda _folder: False,
+) -> Finding:
     """Return the finding of one forecast: it falls short, or the first boot will show.
 
     :param root: The tree that was read; remedies are for it, and not for the host that looks.
+    :param lacks: Tells whether it has no folder of a name.
     """
     outlook = Outlook(after_boot=forecast.status)
     if forecast.status == FAIL:
-        causes = tuple(_fit(cause, root) for cause in forecast.causes)
+        causes = tuple(_fit(cause, root, lacks) for cause in forecast.causes)
         return Finding(FAIL, wanted, Observation(forecast.value, FORETOLD), causes, outlook)
     told = f"{forecast.reason or NEEDS_BOOT}, so the first boot decides"
     if forecast.status == PASS:
@@ -68,12 +76,13 @@ def _describe(wanted: Requirement, forecast: Forecast) -> str:
     return one_line(" ".join(words))
 
 
-def _fit(cause: Cause, root: str) -> Cause:
+def _fit(cause: Cause, root: str, lacks: Callable[[str], bool]) -> Cause:
     """Return a cause whose commands change the files of the tree, and nothing that runs."""
     enter = () if root == "/" else ("chroot", root)
-    commands = tuple(
-        (*enter, *words) for words in cause.remedy.commands if not _is_of_running(words)
-    )
+    kept = [words for words in cause.remedy.commands if not _is_of_running(words)]
+    added = (match[1] for words in kept for match in [_ADDS.search(words[-1])] if match)
+    missing = [("mkdir", "-p", folder) for folder in dict.fromkeys(added) if lacks(folder)]
+    commands = tuple((*enter, *words) for words in (*missing, *kept))
     return cause._replace(remedy=cause.remedy._replace(commands=commands, then="build it again"))
 
 

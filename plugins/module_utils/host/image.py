@@ -33,6 +33,10 @@ class Tree:
         made: Reader = self._made[reader]
         return made
 
+    def lacks(self, folder: str) -> bool:
+        """Tell whether the tree has no such folder."""
+        return not os.path.isdir(under(folder, self.root))
+
     def has(self, *paths: str) -> bool:
         """Tell whether the tree has one of these files."""
         return any(os.path.exists(under(path, self.root)) for path in paths)
