@@ -81,6 +81,7 @@ MANY_OF_PODMAN = '[containers]\ndefault_ulimits = ["nofile=2000000:2000000"]\n'
 MAPS, STATES = "vm.max_map_count", "/etc/sysctl.d/90-a.conf"
 STATED = {STATES: f"{MAPS} = 262144\n"}
 OF_PACKAGES = "/usr/lib/systemd/system"
+LOCAL = "/usr/local/lib/systemd/system"
 APPLIES = {
     f"{OF_PACKAGES}/systemd-sysctl.service": (
         "[Unit]\nConditionPathIsReadWrite=/proc/sys/\n"
@@ -375,6 +376,22 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
         {**STATED, f"{OF_PACKAGES}/x.service": LOWERS,
          f"{OF_PACKAGES}/multi-user.target.wants/x.service": LOWERS},
         ("fail", "fail", "sysctl-script-wins"),
+    ),
+    "a sysctl that a unit lowers which a package's unit requires": (
+        {"kernel": {MAPS: 262144}},
+        {**STATED, f"{OF_PACKAGES}/x.service": LOWERS,
+         f"{OF_PACKAGES}/y.service": "[Unit]\nRequires=x.service\n[Service]\nExecStart=/bin/y\n",
+         f"{OF_PACKAGES}/multi-user.target.wants/y.service": ""},
+        ("fail", "fail", "sysctl-script-wins"),
+    ),
+    "a sysctl that a unit of /usr/local lowers": (
+        {"kernel": {MAPS: 262144}},
+        {**STATED, f"{LOCAL}/x.service": LOWERS, f"{LOCAL}/multi-user.target.wants/x.service": LOWERS},
+        ("fail", "fail", "sysctl-script-wins"),
+    ),
+    "a sysctl of a unit that nothing starts": (
+        {"kernel": {MAPS: 262144}}, {**STATED, f"{OF_PACKAGES}/x.service": LOWERS},
+        ("unknown", "pass", f"predicted {MAPS} 262144 by {STATES}:1"),
     ),
     "a module that nobody knows": (
         users("root", **NOFILE),

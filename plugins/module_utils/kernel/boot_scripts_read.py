@@ -77,7 +77,7 @@ def read_boot_scripts(
 
     :param of_packages: Whether the units that packages bring are read as well.
     """
-    started = find_started(root)
+    started = find_started(root, of_packages)
     found, asked = _read_started(root, started, of_packages, is_wanted)
     mine = (name for name in asked if name not in started and has_unit(name, root, OWN_UNITS))
     more = dict.fromkeys(mine, False)

@@ -95,11 +95,13 @@ def is_masked(unit: str, root: str) -> bool:
     return os.path.islink(f"{root.rstrip('/')}{path}") and follow_links(path, root) == _MASK
 
 
-def find_started(root: str) -> dict[str, bool]:
+def find_started(root: str, of_packages: bool = False) -> dict[str, bool]:
     """Return the units that a boot starts, and whether it surely does.
 
     Links say so, or the administrator's units that do. A target of the administrator's own, or the
     graphical one where another is the default, starts nothing unless something starts it.
+
+    :param of_packages: Whether the units that packages bring are asked as well.
     """
     own = frozenset(list_folder(UNITS, root))
     by_owner = _list_starts(own, root)
@@ -121,7 +123,12 @@ def find_started(root: str) -> dict[str, bool]:
             continue
         started[name] = is_sure
         more = [*by_owner.get(name, ())]
-        more += _find_named(read_script(f"{UNITS}/{name}", root)) if name in own else ()
+        if name in own:
+            more += _find_named(read_script(f"{UNITS}/{name}", root))
+        elif of_packages:
+            folders = (_LOCAL_UNITS, _UNITS_OF_PACKAGES)
+            texts = filter(None, (read_script(f"{one}/{name}", root) for one in folders))
+            more += _find_named(next(texts, ""))
         waiting.extend((one, is_sure and starts) for one, starts in more)
     return started
 
@@ -129,7 +136,7 @@ def find_started(root: str) -> dict[str, bool]:
 def _list_starts(own: Collection[str], root: str) -> dict[str, set[tuple[str, bool]]]:
     """Return which units others start, by links and by drop-ins of targets and services."""
     found: dict[str, set[tuple[str, bool]]] = {}
-    for folder in (UNITS, _UNITS_OF_PACKAGES):
+    for folder in (UNITS, _LOCAL_UNITS, _UNITS_OF_PACKAGES):
         for name in own if folder == UNITS else list_folder(folder, root):
             owner, _dot, end = name.rpartition(".")
             if end in _LINKS and not _NOT_AT_BOOT.fullmatch(owner):
