@@ -472,6 +472,18 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
         users("root", **NOFILE), {OURS: "root - nofile unlimited\n", "/etc/os-release": "ID=rhel\nVERSION_ID=8.9\n"},
         ("unknown", "pass", f"predicted nofile soft 1048576 by {OURS}:1"),
     ),
+    "a limits file that tmpfiles writes": (
+        users("root", **NOFILE),
+        {OURS: GOOD, "/etc/tmpfiles.d/a.conf": "f+ /etc/security/limits.d/99-z.conf - - - - root - nofile 5\n"},
+        ("unknown", "unknown", '/etc/tmpfiles.d/a.conf:1 "f+ /etc/security/limits.d/99-z.conf - - - - '
+         f'root - nofile 5" may write limits files at boot, {DECIDES}'),
+    ),
+    "a limits file that cloud-init writes": (
+        users("root", **NOFILE),
+        {OURS: GOOD, "/etc/cloud/cloud.cfg.d/a.cfg": "write_files:\n- path: /etc/security/limits.d/99.conf\n"},
+        ("unknown", "unknown", '/etc/cloud/cloud.cfg.d/a.cfg:2 "- path: /etc/security/limits.d/99.conf" '
+         f"may write limits files at boot, {DECIDES}"),
+    ),
     "a session that pam_deny refuses": (
         users("root", **NOFILE),
         {OURS: GOOD, SSHD_STACK: "session required pam_limits.so\nsession required pam_deny.so\n"},

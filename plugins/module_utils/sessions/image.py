@@ -18,7 +18,7 @@ from .pam_limits import (
 )
 from .pam_stack import find_service_file
 from .reach import Hindrance, ends_with_limits, find_bypass, find_earlier, find_hindrances
-from .refusals_read import find_refusal
+from .refusals_read import find_refusal, find_rewriter
 from .rules import covers_everyone, find_limits, named_groups, named_users
 from .selinux_tree_read import doubt_soft_limits
 from .tree_doubts_read import TreeDoubt, find_tree_doubts
@@ -134,7 +134,7 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
         read.hindrances[service] = ask_hindrances(service, tree)
     hindrances, refusal = read.hindrances[service]
     doubts = () if refusal else tuple(find_tree_doubts(_name_in(read, service), user, read))
-    refused = "" if refusal else find_refusal(_name_in(read, service), user, read)
+    refused = refusal or find_refusal(_name_in(read, service), user, read) or find_rewriter(read)
     trouble = refusal or trouble or describe_unknown(read.dialect)
     may_reset = doubt_soft_limits(service, tree.root)
     boot = tree.at(TreeBoot)

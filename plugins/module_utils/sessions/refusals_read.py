@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from ..core.cause import cite
 from ..core.values import Declaration, User
 from ..host.files import list_folder, read_each, read_text
+from .pam_limits import LIMITS_CONF
 from .pam_stack import PamLine, declare_call, flatten
 from .reach import find_skippers
 
@@ -36,6 +37,16 @@ def find_refusal(service: str, user: User, read: SessionsTree) -> str:
             where = cite(at) if at.line else at.path
             return f"{where} keeps {user.name} out, by {cite(declare_call(line))}"
     return _find_denial(service, read)
+
+
+def find_rewriter(read: SessionsTree) -> str:
+    """Return the line that may write limits files while the tree boots; or nothing."""
+    for path, text in read.boot_scripts.items():
+        for number, line in enumerate(text.split("\n"), 1):
+            if LIMITS_CONF[:-5] in line and not line.lstrip().startswith("#"):
+                at = Declaration(path, number, line, "")
+                return f"{cite(at)} may write limits files at boot"
+    return ""
 
 
 def _find_denial(service: str, read: SessionsTree) -> str:

@@ -11,6 +11,7 @@ from functools import cached_property
 
 from ..core.values import Declaration, NamedTuple, User
 from ..host.files import find_tree_paths, list_folder, read_text, under
+from ..kernel.boot_scripts_read import read_boot_scripts
 from ..kernel.glob_pattern import is_pattern
 from .base_read import choose_sshd_file, find_pam_option, put_options_first, read_sshd_files
 from .limits_read import SessionFiles, find_hanging_limits_files
@@ -61,6 +62,12 @@ class SessionsTree(SessionFiles):
     @cached_property
     def pam_files(self) -> Mapping[str, str]:
         return read_tree_pam_files(self.root)
+
+    @cached_property
+    def boot_scripts(self) -> dict[str, str]:
+        """Return what a boot runs that names the limits files, by path."""
+        found = read_boot_scripts(self.root, True, lambda text: "/etc/security/limits" in text)
+        return {path: text for path, text in found.items() if not path.startswith("/etc/pam.d/")}
 
     @cached_property
     def people(self) -> dict[str, Person]:
