@@ -832,6 +832,7 @@ def test_no_remedy_for_an_image_changes_the_machine_that_builds_it(tmp_path: Pat
     """In a chroot /proc/sys is its own."""
     result = check(tmp_path, users("root", **HUGE), {OURS: MANY})
     commands = [one for cause in result.findings[0].causes for one in cause.remedy.commands]
+    assert result.findings[0].causes[0].remedy.text == "raise fs.nr_open to 2000000"
     make, words = commands
     assert make == ("chroot", str(tmp_path), "mkdir", "-p", "/etc/sysctl.d")
     assert words[0] == "chroot"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from .cause import RAISES, Cause, Outlook
+from .cause import RAISES, Cause, Outlook, Remedy
 from .finding import (
     FAIL,
     FORETOLD,
@@ -26,6 +26,8 @@ from .values import UNLIMITED, Bound, Declaration, NamedTuple, Rlimit
 
 NEEDS_BOOT = "nothing of an image runs"
 _ADDS = re.compile(r" >> (/etc/[\w./-]+)/[^/\s]+$")
+_NOW = re.compile(", (?:and set the running value|now and at boot)")
+"""What a sentence says of the running kernel besides."""
 _OF_RUNNING = ("sysctl", "systemctl", "mount", "modprobe")
 """Programs that change what runs: of no use to what does not."""
 
@@ -83,7 +85,8 @@ def _fit(cause: Cause, root: str, lacks: Callable[[str], bool]) -> Cause:
     added = (match[1] for words in kept for match in [_ADDS.search(words[-1])] if match)
     missing = [("mkdir", "-p", folder) for folder in dict.fromkeys(added) if lacks(folder)]
     commands = tuple((*enter, *words) for words in (*missing, *kept))
-    return cause._replace(remedy=cause.remedy._replace(commands=commands, then="build it again"))
+    text = _NOW.sub("", cause.remedy.text)
+    return cause._replace(remedy=Remedy(text, commands, "build it again"))
 
 
 def settle(least: Forecast, most: Forecast, doubt: str) -> Forecast:
