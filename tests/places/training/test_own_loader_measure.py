@@ -106,9 +106,12 @@ def test_a_worker_that_is_spawned_begins_with_more() -> None:
     """What every such worker has is no data of this one."""
 
     def start() -> Iterator[object]:
+        ready, done = os.pipe()
         if not os.fork():
             held = b"x" * (200 * 2**20)
+            os.write(done, b"x")
             time.sleep(600 if held else 0)
+        os.read(ready, 1)
         time.sleep(0.5)
         yield Tensor(1)
 
