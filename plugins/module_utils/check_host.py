@@ -187,6 +187,10 @@ def finish_findings(
         from .host.rivals import name_writers  # Where nothing falls short, nobody asks.
 
         findings = name_writers(findings, options.root or "/")
+    if any(finding.causes for finding in findings):
+        from .host.line_ends import end_lines  # As well.
+
+        findings = end_lines(findings, options.root or "/")
     own = {} if is_unbooted(options) else read_limits("self")
     return findings, _explain_connection(policy, findings, own, look)
 

@@ -861,3 +861,17 @@ def test_a_mask_keeps_fstab_from_dev_shm(tmp_path: Path) -> None:
     (finding,) = check(tmp_path, {"shared_memory": {"size": "8GiB"}}, files).findings
     assert tell(finding)[:2] == ("unknown", "unknown")
     assert "systemd-remount-fs.service is masked" in finding.observation.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [("x = 1\n", "echo"), ("", "echo"), ("x = 1", "printf '%s\\n' ''"), (None, "echo")],
+)
+def test_no_line_is_glued_to_one_without_its_end(
+    text: str | None, start: str, tmp_path: Path
+) -> None:
+    site = "/etc/security/limits.d/95-site.conf"
+    files = {} if text is None else {site: text.replace("x = 1", "bob - nofile 5")}
+    result = check(tmp_path, users("root", **NOFILE), files)
+    commands = [one for cause in result.findings[0].causes for one in cause.remedy.commands]
+    assert commands[-1][-1] == f"{start} 'root soft nofile 65536' >> {site}"

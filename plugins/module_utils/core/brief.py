@@ -7,7 +7,6 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from .cause import ADD
 from .edit import OURS
 from .finding import FAIL, LATER, PASS, UNKNOWN, WAIVED, Finding, count_statuses
 from .no_go import tell_no_go
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from .cause import Cause, Remedy
     from .waivers import Waiver
 
-_APPEND = re.escape(ADD) + r" ('(?:[^']|'\"'\"')*'|[^\s'\"]+) >> (\S+)"
+_APPEND = r"echo ('(?:[^']|'\"'\"')*'|[^\s'\"]+) >> (\S+)"
 _MOST_TEXTS, _MOST_LINES = 2, 5
 _ENDS = r"systemctl (?:--\S+ )*(?:re)?(?:start|load-or-restart) (?!ssh)"
 _EDITS = (" >> ", "nothing was done")  # In a command that adds to a file, or edits a line.
@@ -296,4 +295,6 @@ def _merge(commands: Iterable[str]) -> list[str]:
 def _write(path: str, texts: list[str]) -> str:
     if not path:
         return texts[0]
-    return f"{ADD} {' '.join(texts)} >> {path}"
+    if len(texts) == 1:
+        return f"echo {texts[0]} >> {path}"
+    return f"printf {shlex.quote('%s' + chr(92) + 'n')} {' '.join(texts)} >> {path}"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable
 from typing import TypeVar
@@ -12,6 +13,7 @@ from .quote import decode, one_line
 from .values import Declaration, NamedTuple
 
 _SHELL = ("sh", "-c")
+_APPENDS = re.compile(r"echo (.*) >> (/[^\s']+)")
 ADD = "printf '%s\\n' ''"
 """How a command begins that adds lines to a file."""
 RAISES = '[ "$(cat /proc/sys/'
@@ -76,13 +78,23 @@ def prepend_line(path: str, text: str, then: str = "") -> Remedy:
     return Remedy(f'state "{text}"', prepend(path, text), then)
 
 
-def append_line(path: str, text: str, then: str = "") -> Remedy:
+def append_line(path: str, text: str, then: str = "", is_ended: bool = False) -> Remedy:
     """Add a line to the end of a file, which is made where it is absent.
 
     An empty line comes before it: the last one of the file may lack its end.
+
+    :param is_ended: That it does not is known, or will be seen by :func:`end_line_before`.
     """
-    line = f"{ADD} {shlex.quote(text)} >> {shlex.quote(path)}"
+    line = f"{'echo' if is_ended else ADD} {shlex.quote(text)} >> {shlex.quote(path)}"
     return Remedy(f'state it: "{text}" in {path}', ((*_SHELL, line),), then)
+
+
+def end_line_before(words: tuple[str, ...], lacks_end: Callable[[str], bool]) -> tuple[str, ...]:
+    """Return a command that adds a line, after an empty one where the last lacks its end."""
+    match = _APPENDS.fullmatch(words[-1])
+    if match is None or not lacks_end(match[2]):
+        return words
+    return (*words[:-1], f"{ADD} {match[1]} >> {match[2]}")
 
 
 State = TypeVar("State")

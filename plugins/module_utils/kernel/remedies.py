@@ -147,10 +147,16 @@ def fix_by_stating(facts: KernelFacts, value: str) -> Fix:
 def _append(name: str, facts: KernelFacts, value: str) -> Fix:
     path, line = f"{FOLDER}/{name}", f"{facts.key} = {value}"
     text = facts.files.get(path, "")
-    remedy = append_line(path, line)
+    is_ended = text.endswith("\n") or not text
+    remedy = append_line(path, line, is_ended=is_ended)
     if not any(one.startswith(f"{FOLDER}/") for one in (*facts.files, *facts.others)):
         remedy = remedy._replace(commands=(("mkdir", "-p", FOLDER), *remedy.commands))
-    return Fix(remedy, facts._replace(files={**facts.files, path: f"{text}\n{line}\n"}))
+    return Fix(
+        remedy,
+        facts._replace(
+            files={**facts.files, path: f"{text}{line}\n" if is_ended else f"{text}\n{line}\n"}
+        ),
+    )
 
 
 def _is_heeded(facts: KernelFacts, value: str) -> bool:

@@ -322,7 +322,7 @@ def _state(
     added = [
         one._replace(path="", line=-len(facts.lines)) for one in parse_limits_conf(line, _SITE_FILE)
     ]
-    cause = Cause(code, text, append_line(_SITE_FILE, line, _RELOGIN), at)
+    cause = Cause(code, text, append_line(_SITE_FILE, line, _RELOGIN, is_ended=True), at)
     return cause, facts._replace(lines=(*facts.lines, *added))
 
 

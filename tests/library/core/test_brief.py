@@ -23,7 +23,7 @@ def fail(place: str, item: str, bound: str, *causes: Cause, owner: str = "") -> 
 
 def unstated(line: str, then: str = "log in again") -> Cause:
     text = f"no limits file states {line.split()[2]}"
-    return Cause("pam-not-stated", text, append_line(SITE, line, then))
+    return Cause("pam-not-stated", text, append_line(SITE, line, then, is_ended=True))
 
 
 def stock() -> list[Finding]:
@@ -35,7 +35,7 @@ def stock() -> list[Finding]:
         for bound in ("soft", "hard")
         for then in ("the next job has it" if way == "cron" else "log in again",)
     ]
-    edit = append_line("/etc/sysctl.d/95-site.conf", "x = 1")
+    edit = append_line("/etc/sysctl.d/95-site.conf", "x = 1", is_ended=True)
     kernel = fail("kernel", "x", "value", Cause("sysctl-not-stated", "no file states x", edit))
     good = judge(Requirement("kernel", "y", "value", 1), Observation(2, "seen"))
     return [kernel, *found, good]
@@ -48,12 +48,12 @@ def test_what_nobody_states_is_one_block_whoever_lacks_it() -> None:
         "1    root and everyone, at every login: nofile 1024, required 65536",
         "     why  no limits file states nofile",
         "     fix  mlhost-limits provision --only sessions, then log in again",
-        "     or   printf '%s\\n' '' 'root - nofile 65536' '* - nofile 65536' >> \\",
+        "     or   printf '%s\\n' 'root - nofile 65536' '* - nofile 65536' >> \\",
         f"            {SITE}",
         "2    kernel: x 1024, required 65536",
         "     why  no file states x",
         "     fix  mlhost-limits provision --only kernel",
-        "     or   printf '%s\\n' '' 'x = 1' >> /etc/sysctl.d/95-site.conf",
+        "     or   echo 'x = 1' >> /etc/sysctl.d/95-site.conf",
     ]
 
 
@@ -61,7 +61,7 @@ def test_where_provision_just_ran_the_edit_is_the_fix() -> None:
     lines = format_brief(stock()[:1], Told(provision=""))
     assert lines[2:] == [
         "     why  no file states x",
-        "     run  printf '%s\\n' '' 'x = 1' >> /etc/sysctl.d/95-site.conf",
+        "     run  echo 'x = 1' >> /etc/sysctl.d/95-site.conf",
     ]
 
 
@@ -96,8 +96,7 @@ def test_a_chain_is_done_in_its_order() -> None:
     )
     assert lines[3:] == [
         "     fix  raise it",
-        "     run  printf '%s\\n' '' 'a - nofile 9' >> \\",
-        f"            {SITE}",
+        f"     run  echo 'a - nofile 9' >> {SITE}",
         "          sysctl -w a=2",
     ]
 
@@ -241,7 +240,7 @@ def test_what_makes_edits_count_comes_after_the_last_of_them() -> None:
     """Of two causes of one reason, and in a reason whose edits another has in front."""
     user = ("sh", "-c", "env -i /sbin/runuser -P -u bob -- systemctl --user restart a.service >&2")
     reload = ("systemctl", "daemon-reload")
-    edits = [("sh", "-c", f"printf '%s\\n' '' {name} >> /etc/{name}") for name in "ab"]
+    edits = [("sh", "-c", f"echo {name} >> /etc/{name}") for name in "ab"]
     causes = [
         Cause("x", "a line says so", Remedy("mend it", (edit, reload, user)), LINE)
         for edit in edits
@@ -252,8 +251,8 @@ def test_what_makes_edits_count_comes_after_the_last_of_them() -> None:
     ]
     then = ["          systemctl daemon-reload", *DEEP_RESTART]
     assert format_brief(found, Told())[3:] == [
-        "     run  printf '%s\\n' '' a >> /etc/a",
-        "          printf '%s\\n' '' b >> /etc/b",
+        "     run  echo a >> /etc/a",
+        "          echo b >> /etc/b",
         *then,
         "2    process 7: nofile hard 1024, required 65536",
         "     why  a line says so",

@@ -447,7 +447,7 @@ def test_a_folder_that_is_gone_is_made_again(tmp_path: Path) -> None:
     world.find(D).rmdir()
     (cause,) = find_kernel_causes(NEEDED, world.gather())
     world.carry_out(cause.remedy.commands)
-    assert world.read(SITE) == f"\n{MAPS} = 262144\n"
+    assert world.read(SITE) == f"{MAPS} = 262144\n"
 
 
 @pytest.mark.parametrize(

@@ -278,7 +278,7 @@ def test_a_unit_through_pam_has_what_pam_says() -> None:
     assert (cause.code, cause.at) == ("unit-pam-decides", facts.pam.line)
     assert cause.text.startswith(f'{UNIT}:9 "PAMName=login" lets PAM decide: no limits file states')
     assert [one.place for one in cause.shadows] == [f"{UNIT}:2"]
-    assert re.match("printf .* >> /etc/security/limits.d/", cause.remedy.lines[0])
+    assert re.match("echo .* >> /etc/security/limits.d/", cause.remedy.lines[0])
     assert cause.remedy.then == ""
 
 

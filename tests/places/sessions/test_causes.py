@@ -239,7 +239,7 @@ def test_a_soft_limit_alone() -> None:
     (cause,) = find_session_causes(wanted, facts)
     assert cause.code == "pam-soft-alone"
     assert cause.remedy.lines == [
-        "printf '%s\\n' '' 'alice hard memlock unlimited' >> /etc/security/limits.d/95-site.conf"
+        "echo 'alice hard memlock unlimited' >> /etc/security/limits.d/95-site.conf"
     ]
 
 
@@ -430,5 +430,5 @@ def test_what_nobody_states_is_stated_for_whom_the_policy_asks_it(
     """Unless that does not mean the user here, as ``*`` does not mean root on Debian."""
     facts = gather({}, user)._replace(domain=domain)
     (cause,) = find_session_causes(SOFT, facts)
-    added = f"printf '%s\\n' '' '{written} soft nofile 65536' >> {D}/95-site.conf"
+    added = f"echo '{written} soft nofile 65536' >> {D}/95-site.conf"
     assert cause.remedy.commands == (("sh", "-c", added),)
