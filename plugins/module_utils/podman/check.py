@@ -97,7 +97,8 @@ def _own(finding: Finding, user: str, session: Session, look: Look) -> Finding:
     given = foresee(wanted, facts._replace(user=user), look.at(KernelRead).nr_open) if facts else ""
     if not given and pair:  # What no file states is the session's.
         given = PASS if wanted.is_met_by(wanted.pick(pair)) else FAIL
-    return finding if given == FAIL else finding._replace(owner=user)
+    is_root_s = finding.status == FAIL and given == FAIL
+    return finding if is_root_s else finding._replace(owner=user)
 
 
 def name_place(user: str) -> str:

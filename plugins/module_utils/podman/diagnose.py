@@ -10,7 +10,6 @@ from ..containers.tasks import Given, find_uid, split_levels
 from ..core.cause import Cause, Outlook
 from ..core.finding import FAIL, UNKNOWN, Finding
 from ..core.process_owner import own_running
-from ..core.report import START
 from ..core.values import Declaration, Rlimit
 from ..kernel.host_read import KernelRead, find_nr_open_at_boot
 from .causes import PodmanFacts, Unread, find_podman_causes, foresee
@@ -59,10 +58,10 @@ def explain_podman(
     :param levels: The cgroups that bound its tasks.
     """
     for finding in findings:
-        wanted = finding.requirement
         if facts is None or finding.observation.value is None:
-            yield _explain_refused(finding, policy, facts) if wanted.item == START else finding
+            yield finding
             continue
+        wanted = finding.requirement
         if wanted.item == TASKS:
             yield _explain_new_tasks(finding, policy, facts, levels)
             continue
@@ -75,16 +74,6 @@ def explain_podman(
             later = facts._replace(nr_open=find_nr_open_at_boot(look))
             causes = find_podman_causes(wanted._replace(item="start"), later, policy)
         yield finding._replace(causes=causes, outlook=Outlook("", "", boot))
-
-
-def _explain_refused(
-    finding: Finding, policy: ContainerPolicy, facts: PodmanFacts | None
-) -> Finding:
-    """Return that a user's container does not start with why, where the files tell."""
-    wanted = finding.requirement
-    if facts is None or foresee(wanted, facts, facts.nr_open) != FAIL:
-        return finding
-    return finding._replace(causes=find_podman_causes(wanted, facts, policy))
 
 
 def _explain_new_tasks(
