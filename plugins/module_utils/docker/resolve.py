@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ..core.quote import one_line
 from ..core.resolved import Effect, describe
 from ..core.values import ITEMS, UNLIMITED, Bound
-from ..kernel.resolve import find_highest_nr_open
+from ..kernel.tree_read import TreeBoot
 from .daemon_json import read_defaults
 from .flags import read_flag_defaults
 from .model import find_obstacles
@@ -24,7 +24,7 @@ _STOPS = {"dockerd": "dockerd does not start", "containers": "no container start
 
 def resolve_docker(tree: Tree) -> Iterator[dict[str, object]]:
     """Yield what daemon.json and the flags of dockerd state for a new container."""
-    world = read_world(tree.root, tree.at(find_highest_nr_open))
+    world = read_world(tree.root, tree.at(TreeBoot).nr_open_at_most)
     obstacles = find_obstacles(world)
     for one in obstacles:
         told = "" if _STOPS[one.stops] in one.text else f": {_STOPS[one.stops]}"

@@ -239,9 +239,15 @@ def _find_replacement(root: str) -> Declaration | None:
     if starts and not any("systemd-sysctl" in one.value for one in starts):
         return _declare(starts[-1])
     if judge_conditions(texts, root, Looked()) is False:
-        kinds = ("Condition", "Assert")
-        return _declare(next(one for one in reversed(settings) if one.name.startswith(kinds)))
+        conditions = [one for one in settings if one.name.startswith(("Condition", "Assert"))]
+        false = (one for one in conditions if not _may_hold(one, root))
+        return _declare(next(false, conditions[-1]))
     return None
+
+
+def _may_hold(one: Setting, root: str) -> bool:
+    alone = {one.path: f"[Unit]\n{one.name}={one.value}\n"}
+    return judge_conditions(alone, root, Looked()) is not False
 
 
 def _declare(at: Setting) -> Declaration:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 
 from ..core.values import RLIMITS, UNLIMITED, Declaration, Rlimit
@@ -64,14 +65,16 @@ def find_nr_open_at_boot(look: Look) -> int:
     return find_boot_default(_NR_OPEN, look.at(KernelRead).nr_open) or look.at(KernelRead).nr_open
 
 
-def read_sysctl_files(root: str = "/") -> dict[str, str]:
+def read_sysctl_files(
+    root: str = "/", folders: Iterable[str] = SYSCTL_DIRECTORIES
+) -> dict[str, str]:
     """Return every file in the folders of sysctl.d(5), by path.
 
     A link that hangs is empty here: it hides its namesakes all the same.
     """
     return {
         f"{folder}/{name}": read_text(f"{folder}/{name}", root) or ""
-        for folder in SYSCTL_DIRECTORIES
+        for folder in folders
         for name in list_folder(folder, root)
         if name.endswith(".conf")
     }

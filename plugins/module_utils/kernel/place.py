@@ -92,7 +92,7 @@ class Kernel(Place["Mapping[str, KernelValue]"]):
     def resolve(self, tree: Tree, query: Query) -> Iterator[dict[str, object]]:
         from .resolve import resolve_kernel
 
-        return resolve_kernel(tree.root)
+        return resolve_kernel(tree)
 
     def adopt(self, root: str) -> Adopted | None:
         from .adopt import adopt_tree_kernel

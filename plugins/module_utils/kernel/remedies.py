@@ -151,12 +151,8 @@ def _append(name: str, facts: KernelFacts, value: str) -> Fix:
     remedy = append_line(path, line, is_ended=is_ended)
     if not any(one.startswith(f"{FOLDER}/") for one in (*facts.files, *facts.others)):
         remedy = remedy._replace(commands=(("mkdir", "-p", FOLDER), *remedy.commands))
-    return Fix(
-        remedy,
-        facts._replace(
-            files={**facts.files, path: f"{text}{line}\n" if is_ended else f"{text}\n{line}\n"}
-        ),
-    )
+    text += "" if is_ended else "\n"
+    return Fix(remedy, facts._replace(files={**facts.files, path: f"{text}{line}\n"}))
 
 
 def _is_heeded(facts: KernelFacts, value: str) -> bool:

@@ -17,16 +17,17 @@ from .tree_read import TreeBoot, read_tree_files
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.values import Bound
+    from ..host.image import Tree
 
 
-def resolve_kernel(root: str) -> Iterator[dict[str, object]]:
+def resolve_kernel(tree: Tree) -> Iterator[dict[str, object]]:
     """Yield each sysctl at boot, and what ``sysctl --system`` makes of it where that differs."""
+    root, boot = tree.root, tree.at(TreeBoot)
     conf = read_text(SYSCTL_CONF, root)
     files = {**read_tree_files(root), **({} if conf is None else {SYSCTL_CONF: conf})}
     readers = (SYSTEMD, find_procps(read_distribution(root)))
     indexes = [(one.arrange(files), one) for one in readers]
     alike = indexes[0][0].is_read_like(indexes[1][0])
-    boot = TreeBoot(root)
     named = {line.name for index, _reader in indexes for line in index.lines if not line.glob}
     keys = {spell_key(name) for name in named}
     for key in sorted(key for key in keys if key.strip() == key):
@@ -53,11 +54,6 @@ def _find_later(key: str, boot: TreeBoot) -> Effect | None:
         return None
     sole = forecast.values[0] if len(forecast.values) == 1 else None
     return Effect(sole, f"{cite(forecast.by)} {'sets' if sole else 'may set'} it after that")
-
-
-def find_highest_nr_open(root: str) -> int:
-    """Return the most that fs.nr_open may be after a boot; no bound where that is not known."""
-    return TreeBoot(root).nr_open_at_most
 
 
 def _as_text(bound: Bound) -> Bound:

@@ -7,21 +7,19 @@ from functools import cached_property
 
 from ..core.cause import cite
 from ..core.values import Declaration
+from ..host.files import leave_out_run
 from .boot_read import BootRead
 from .diagnose import gather_key
 from .host_read import read_sysctl_files
 from .model import Forecast, predict_boot
-from .sysctl_conf import LARGEST_NR_OPEN, parse_sysctl_number
+from .sysctl_conf import LARGEST_NR_OPEN, SYSCTL_DIRECTORIES, parse_sysctl_number
 
 _NR_OPEN = "fs.nr_open"
 
 
 def read_tree_files(root: str) -> dict[str, str]:
     """Return the files of sysctl.d(5) that a boot of a tree finds: its /run is empty then."""
-    files = read_sysctl_files(root)
-    return {
-        path: text for path, text in files.items() if root == "/" or not path.startswith("/run/")
-    }
+    return read_sysctl_files(root, leave_out_run(SYSCTL_DIRECTORIES, root))
 
 
 class TreeBoot(BootRead):

@@ -87,7 +87,7 @@ class Services(Place["ServicesPolicy"]):
     def resolve(self, tree: Tree, query: Query) -> Iterator[dict[str, object]]:
         from .resolve import resolve_services
 
-        return resolve_services(tree.root, query)
+        return resolve_services(tree, query)
 
     def adopt(self, root: str) -> Adopted | None:
         from .adopt import adopt_tree_services

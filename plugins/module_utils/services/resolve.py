@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..core.cause import cite
 from ..core.resolved import Effect, Query, describe
 from ..core.values import ITEMS, UNLIMITED, Bound
 from ..kernel.tree_read import TreeBoot
 from ..processes.starters_read import list_starters
+from ..sessions.shell_limits import ShellLine
 from ..systemd.limits import (
     MANAGER,
     Ignored,
@@ -28,20 +29,25 @@ from .plan import USER_CONF
 from .policy import TASKS
 from .tasks_causes import read_default_tasks, read_unit_tasks
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..host.image import Tree
 
-def resolve_services(root: str, query: Query) -> Iterator[dict[str, object]]:
+
+def resolve_services(tree: Tree, query: Query) -> Iterator[dict[str, object]]:
     """Yield the limits of a unit, or of all that state none, and what logind removes."""
     units = [query.unit, USER_CONF] if query.unit == MANAGER else [query.unit]
     for unit in dict.fromkeys(units):
-        yield from _resolve_unit(root, unit)
-    yield from _resolve_logind(root)
+        yield from _resolve_unit(tree, unit)
+    yield from _resolve_logind(tree.root)
 
 
-def _resolve_unit(root: str, unit: str) -> Iterator[dict[str, object]]:
+def _resolve_unit(tree: Tree, unit: str) -> Iterator[dict[str, object]]:
     """Yield the limits that systemd gives a unit, and the lines that it ignores.
 
     :param unit: A unit of the system, or the file of a manager, the users' user.conf too.
     """
+    root, boot = tree.root, tree.at(TreeBoot)
     place, is_manager = f"unit:{unit}", unit in (MANAGER, USER_CONF)
     conf, conf_dropins = read_manager_files(root, unit if is_manager else MANAGER)
     manager = read_manager_limits(conf, conf_dropins)
@@ -61,8 +67,10 @@ def _resolve_unit(root: str, unit: str) -> Iterator[dict[str, object]]:
     if reading.refused:
         yield {"place": place, "reason": f"is not loaded: {_quote(reading.refused)}"}
         return
+    facts = UnitFacts("", files, Manager({}, {}, boot.nr_open, at_boot=True))
+    lines = () if is_manager else list_starters(facts, root=root)
     for item, kind, bound in resolve_unit_limits(manager, reading):
-        effect = None if is_manager else _find_effect(item, bound, files, root)
+        effect = None if is_manager else _find_effect(item, bound, files, boot, lines)
         yield describe(place, item, kind, bound, ITEMS[item].unit, effect)
     kind = unit.rpartition(".")[2]
     ranked = [] if kind == "slice" else read_default_tasks(files)
@@ -71,18 +79,22 @@ def _resolve_unit(root: str, unit: str) -> Iterator[dict[str, object]]:
         yield describe(place, TASKS, "value", Bound(ranked[-1], tuple(ranked[:-1])), "")
 
 
-def _find_effect(item: str, bound: Bound, files: Files, root: str) -> Effect | None:
-    """Return what a unit has in the place of what is stated, where it is something else."""
-    value, boot = bound.winner.value, TreeBoot(root)
+def _find_effect(
+    item: str, bound: Bound, files: Files, boot: TreeBoot, lines: Sequence[ShellLine]
+) -> Effect | None:
+    """Return what a unit has in the place of what is stated, where it is something else.
+
+    :param lines: What it starts that sets limits.
+    """
+    value = bound.winner.value
     if item == "nofile" and isinstance(value, int) and boot.nr_open_at_most < value < UNLIMITED:
         is_sure = boot.nr_open == boot.nr_open_at_most
         why = f"the kernel refuses more than {boot.nr_open_at_most}, fs.nr_open"
         return Effect(boot.nr_open if is_sure else None, f"{why}: systemd gives what it has itself")
     if opens_session(files):
         return Effect(None, "it opens a session, and PAM can change it")
-    facts = UnitFacts("", files, Manager({}, {}, boot.nr_open, at_boot=True))
-    lines = [one.at for one in list_starters(facts, root=root) if one.item == item]
-    return Effect(None, f"{cite(lines[-1])} may set it after systemd has") if lines else None
+    about = [one.at for one in lines if one.item == item]
+    return Effect(None, f"{cite(about[-1])} may set it after systemd has") if about else None
 
 
 def _resolve_logind(root: str) -> Iterator[dict[str, object]]:

@@ -11,7 +11,7 @@ from ..core.forecast import list_extremes
 from ..core.resolved import Effect, Query, describe
 from ..core.values import ITEMS, UNLIMITED, User
 from ..host.files import read_text, under
-from ..kernel.resolve import find_highest_nr_open
+from ..kernel.tree_read import TreeBoot
 from .dialect_read import read_dialect
 from .image import ask_hindrances
 from .limits_read import find_hanging_limits_files, read_limits_files
@@ -84,7 +84,7 @@ def _list_limits(
     tree: Tree, resolution: Resolution, dialect: Dialect, doubts: Sequence[TreeDoubt]
 ) -> Iterator[dict[str, object]]:
     """Yield each limit that the files state for a user, of no place yet."""
-    nr_open = tree.at(find_highest_nr_open)
+    nr_open = tree.at(TreeBoot).nr_open_at_most
     asked = _fill_nr_open(resolution, nr_open) if dialect.reads_nr_open else resolution
     starts = [start_with(limit, nr_open, dialect.resets) for limit in list_extremes()]
     given = [predict_limits(asked, start) for start in starts]
