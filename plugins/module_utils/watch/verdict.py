@@ -34,8 +34,10 @@ ILL, ABRT, BUS, FPE, KILL, SEGV, XCPU, XFSZ = 4, 6, 7, 8, 9, 11, 24, 25
 """Signals by their numbers, which are the same on x86, ARM and POWER (signal(7))."""
 
 EXCEPTION, CRASH = "exception", "crash"
-_PROMPT, _SEEN = 10.0, 3.0
-"""Seconds that a process lives on at most after it reached its limit; and after less was seen."""
+_PROMPT, _SEEN, _LATEST = 10.0, 3.0, 60.0
+"""Seconds that a process lives on at most after it reached its limit; after less was seen; and
+since the last look, where a busy host has nobody look more often: what was full then may be still.
+"""
 
 _COUNTED, _EARLIER, _EARLIEST = 5.0, 15.0, 60.0
 """Seconds between what the kernel counts, or an error that ended another process, and the end; the
@@ -249,9 +251,8 @@ def _find_level(end: End, seen: Seen, codes: Sequence[str]) -> Blame | None:
     near = []
     for trend in _list_levels(end, seen, codes):
         level = trend.peak
-        is_still = trend.full_seen >= trend.seen_at
         since = end.at - trend.full_seen
-        if trend.full_at is not None and since <= (_PROMPT if is_still else _SEEN):
+        if trend.full_at is not None and since <= (_LATEST if _is_still_full(trend) else _SEEN):
             is_prompt = end.at - trend.full_at <= _PROMPT
             is_own = seen.is_alone or level.pid == end.pid or find_signal(end.status) == BUS
             sure = SHOWN if is_prompt and is_own else POSSIBLE
@@ -275,8 +276,14 @@ def _list_levels(end: End, seen: Seen, codes: Sequence[str]) -> Iterator[Trend]:
     for trend in seen.trends:
         level = trend.level
         is_own = level.pid == end.pid or level.code == SHM or not level.pid
-        if level.code in codes and is_own and end.at - trend.seen_at <= _PROMPT:
+        recent = _LATEST if _is_still_full(trend) else _PROMPT
+        if level.code in codes and is_own and end.at - trend.seen_at <= recent:
             yield trend
+
+
+def _is_still_full(trend: Trend) -> bool:
+    """Tell whether a limit was reached when anybody looked last."""
+    return trend.full_at is not None and trend.full_seen >= trend.seen_at
 
 
 def describe(trend: Trend) -> str:

@@ -65,6 +65,10 @@ FULL_LONG = trend(NOFILE, (20, 500), (60, 1000), *((at, 1000) for at in range(61
          ("nofile", POSSIBLE)),
         (EXIT_1, {"trends": [trend(NOFILE, (50, 500), (99, 950))]}, ("nofile", POSSIBLE)),
         (EXIT_1, {"trends": [trend(NOFILE, (50, 950), (99, 950))]}, ("exception", POSSIBLE)),
+        # A busy host looked last long ago, and it was full then; or that is too long ago.
+        (EXIT_1, {"trends": [trend(NOFILE, (30, 500), (70, 1000))]}, ("nofile", POSSIBLE)),
+        (EXIT_1, {"trends": [trend(NOFILE, (30, 500), (70, 900))]}, ("exception", POSSIBLE)),
+        (EXIT_1, {"trends": [trend(NOFILE, (30, 500), (39, 1000))]}, ("exception", POSSIBLE)),
         # Another process had it, and that one lives on.
         (EXIT_1, {"trends": [trend(NOFILE, (90, 500), (99, 1000), pid=8)]},
          ("exception", POSSIBLE)),

@@ -15,8 +15,8 @@ PROGRAM = "/usr/local/lib/mlhost-limits/mlhost-limits.pyz"
 METRICS = "/var/lib/prometheus/node-exporter/mlhost-limits-black-box.prom"
 ENDS = "/var/lib/mlhost-limits/ends"
 LOOK = f"systemctl status {BOX}; journalctl -n 30 -u {BOX}; ls -la {ENDS}"
-# However slow the machine, the black box looks every 30 s: three times while this climbs, and four
-# times while it tries again before it gives up, as services do; a look may be late by one or two.
+# However slow the machine, the black box looks every 30 s: three times while this climbs, and twice
+# while it tries again before it gives up, as services do.
 CLIMB = """
 import time
 held = []
@@ -25,7 +25,7 @@ try:
         held.append(open('/dev/null'))
         time.sleep(1)
 except OSError:
-    time.sleep(130)
+    time.sleep(65)
     raise
 """
 
