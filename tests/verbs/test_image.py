@@ -741,6 +741,32 @@ def test_everyone_is_more_than_who_stands_for_them(
     assert {place[8:-5]: one.status for place, one in told.items()} == who
 
 
+FROM_SSSD = {"/etc/nsswitch.conf": "passwd: files sss\ngroup: files [SUCCESS=merge] sss\n"}
+AT_BOOT = {"/usr/lib/sysusers.d/ml.conf": "g ml 900\nm alice ml\n"}
+
+
+@pytest.mark.parametrize(
+    ("line", "source", "told"),
+    [
+        (f"@ml {LESS}", FROM_SSSD, f"{next(iter(FROM_SSSD))}:2"),
+        (f"@ml {LESS}", AT_BOOT, f"{next(iter(AT_BOOT))}:2"),
+        (f"@gpu {LESS}", AT_BOOT, ""),
+        ("@ml soft nofile 70000", FROM_SSSD, ""),
+        (f"@ml {LESS}\nalice - nofile 65536", FROM_SSSD, ""),
+        (f"@ml {LESS}\n@gpu - nofile 65536", FROM_SSSD, f"{next(iter(FROM_SSSD))}:2"),
+        (f"@ml {LESS}", {"/etc/nsswitch.conf": "group: files systemd # sss\n"}, ""),
+        (f"@ml {LESS}", {**AT_BOOT, "/etc/sysusers.d/ml.conf": ""}, ""),
+    ],
+)
+def test_a_group_that_is_not_known_yet_may_give_less(
+    tmp_path: Path, line: str, source: dict[str, str], told: str
+) -> None:
+    tree = {OURS: "* - nofile 65536\n", "/etc/security/limits.d/99.conf": f"{line}\n", **source}
+    (found,) = check(tmp_path, users("alice", nofile={"soft": 65536}), tree).findings
+    assert found.outlook.after_boot == ("unknown" if told else "pass")
+    assert told in found.observation.reason
+
+
 def test_who_has_a_record_with_limits_is_judged_beside_everyone(tmp_path: Path) -> None:
     records = {RECORD: LIMITED, "/etc/userdb/1500.user": LIMITED, "/etc/userdb/bob.user": "{}"}
     tree = {OURS: GOOD, **records, **OPENS_SYSTEMD}

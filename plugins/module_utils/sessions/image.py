@@ -22,6 +22,7 @@ from .refusals_read import find_refusal, find_rewriter
 from .rules import covers_everyone, find_limits, named_groups, named_users
 from .selinux_tree_read import doubt_soft_limits
 from .tree_doubts_read import TreeDoubt, find_tree_doubts
+from .tree_groups_read import find_memberships
 from .tree_read import SessionsTree, find_tree_sshd_unit, read_tree_use_pam
 from .tree_samples_read import choose_others, find_tree_user
 
@@ -32,7 +33,10 @@ if TYPE_CHECKING:
     from ..core.values import Declaration, User
     from ..host.image import Tree
     from ..host.place import Foretold
+    from .limits_conf import LimitsLine
     from .policy import SessionRule
+
+    Members = list[tuple[str, User, tuple[LimitsLine, ...]]]
 
 
 def foretell_session(wanted: Requirement, facts: SessionFacts, boot: TreeBoot) -> Forecast:
@@ -147,14 +151,36 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
         facts = facts._replace(
             is_fatal=ends_with_limits(*stack), earlier=earlier, nr_open_line=line
         )
+    members = _list_members(user, read)
     for wanted in require_limits(place, limits):
         if trouble or wanted.bound == "value":
             yield wanted, Forecast(UNKNOWN, reason=trouble)
         else:
             asked = facts._replace(asked=limits[wanted.item])
             why = refused or (may_reset if wanted.bound == "soft" else "")
-            foretold = foretell_session(wanted, asked, boot)
+            foretold = _foretell_member(wanted, asked, boot, members)
             yield wanted, _doubt(wanted, foretold, doubts, why)
+
+
+def _foretell_member(
+    wanted: Requirement, facts: SessionFacts, boot: TreeBoot, members: Members
+) -> Forecast:
+    """Return what a user's session gets, whichever of the groups they may be in they are in."""
+    foretold = foretell_session(wanted, facts, boot)
+    for reason, user, lines in members:
+        other = facts._replace(user=user, lines=lines)
+        if foretell_session(wanted, other, boot).status != foretold.status:
+            return Forecast(UNKNOWN, reason=reason)
+    return foretold
+
+
+def _list_members(user: User, read: SessionsTree) -> Members:
+    """Return who a user is in each of the groups that they may be in, and in all, and why."""
+    found = find_memberships(user, read)
+    chosen = [(one.describe(user), [one.group]) for one in found]
+    chosen += [(found[0].describe(user), [one.group for one in found])] if found[1:] else []
+    members = [(why, user._replace(groups=user.groups.union(each))) for why, each in chosen]
+    return [(why, one, read.lines_of(one)) for why, one in members]
 
 
 def _doubt(

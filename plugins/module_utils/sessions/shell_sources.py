@@ -12,6 +12,7 @@ from itertools import islice
 
 from ..core.values import Declaration, NamedTuple
 from .shell_commands import Command, list_commands
+from .shell_evals import find_evals
 
 _WORD = r"((?:\$\{[^{}\s]*\}|[^\s;&|\"')}])+)"
 _SOURCE = re.compile(rf"(?:^|[\s;&|({{])\\?(?:\.|source)\s+[\"']?{_WORD}")
@@ -45,7 +46,7 @@ def find_sources(text: str, path: str, home: str) -> Sources:
     commands = list(list_commands(text))
     known = _find_variables(commands, home)
     named: list[tuple[str, Declaration]] = []
-    unclear: list[Declaration] = []
+    unclear = [_declare(command, found, path) for command, found in find_evals(commands)]
     becomes: list[Declaration] = []
     left = _MOST_OF_ALL
     for command in commands:
