@@ -815,7 +815,7 @@ def test_the_fix_of_a_limits_file_that_is_a_link_edits_what_it_leads_to(
 
 
 def test_a_key_that_stands_there_twice_is_named_without_its_neighbors(tmp_path: Path) -> None:
-    text = f'{ENOUGH[:-1]}, "labels": ["hush"], "default-shm-size": "64M"}}'
+    text = f'{ENOUGH[:-1]}, "labels": ["site=hush"], "default-shm-size": "64M"}}'
     findings = check(tmp_path, SHM, {DAEMON: text}).findings
     (cause,) = {cause for one in findings if one.status == "fail" for cause in one.causes}
     assert cause.code == "docker-stated-twice"

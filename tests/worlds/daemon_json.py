@@ -95,7 +95,7 @@ CORPUS = {
     "nothing but space": b"{   }",
     "an empty file": b"",
     "a line end": b"\n",
-    "no ASCII": '{"labels": ["rack=süd", "\\u00fc"], "é": {}}\n'.encode(),
+    "no ASCII": '{"labels": ["rack=süd", "\\u00fc="], "é": {}}\n'.encode(),
     "blanks around": b'\n\n  { "debug" : true }  \n\n',
     "commas first": b'{ "debug": true\n, "tls": false\n, "mtu": 1450\n}\n',
 }

@@ -8,7 +8,6 @@ the file (``NamedOption``), and ``findConfigurationConflicts()``, from 19.03 to 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 
 from ..core.json_text import Member
 
@@ -37,7 +36,7 @@ _LISTS = _split(
 _TEXTS = _split(
     """api-cors-header bip bip6 bridge bridge-accept-fwmark cgroup-parent containerd
     containerd-namespace containerd-plugin-namespace data-root default-cgroupns-mode
-    default-gateway default-gateway-v6 default-init default-ipc-mode default-runtime
+    default-gateway default-gateway-v6 default-ipc-mode default-runtime
     exec-root firewall-backend fixed-cidr fixed-cidr-v6 group host-gateway-ip http-proxy
     https-proxy init-path ip log-driver log-format log-level metrics-addr no-proxy pidfile
     resolv-conf seccomp-profile storage-driver swarm-default-advertise-addr tlscacert tlscert
@@ -66,9 +65,6 @@ WHOLE = (
 """Objects that dockerd takes as one option; of any other the members count as options."""
 
 
-_LEVELS = ("debug", "info", "warn", "error", "fatal", "panic", "trace", "warning")
-
-
 def find_unknown_keys(member: Member, version: str) -> list[str]:
     """Return what dockerd names as options that it does not know, for one key of the file.
 
@@ -94,26 +90,6 @@ def describe_type_fault(member: Member) -> str:
     for keys, accepted in _TYPES:
         if key in keys and seen != accepted:
             return f"{accepted}, not {seen}"
-    return ""
-
-
-def describe_value_fault(member: Member, runtimes: Collection[str]) -> str:
-    """Return what dockerd takes in the place of a string that it refuses, or nothing.
-
-    Source: ``config.Validate()``, ``initRuntimes()`` and ``configureDaemonLogs()`` of moby.
-
-    :param runtimes: What ``runtimes`` and the flags name.
-    """
-    value = member.value
-    if not isinstance(value, str) or not value:
-        return ""
-    if member.key == "default-ipc-mode" and value not in ("private", "shareable"):
-        return "private or shareable"
-    if member.key == "log-level" and value.lower() not in _LEVELS:
-        return ", ".join(_LEVELS)
-    is_known = value in ("runc", *runtimes) or value.startswith("io.containerd.")
-    if member.key == "default-runtime" and not is_known:
-        return "runc, or a name that runtimes gives"
     return ""
 
 

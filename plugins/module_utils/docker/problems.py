@@ -26,7 +26,8 @@ from .daemon_json import (
     show_value,
     walk_entries,
 )
-from .daemon_keys import WHOLE, describe_type_fault, describe_value_fault, find_unknown_keys
+from .daemon_keys import WHOLE, describe_type_fault, find_unknown_keys
+from .daemon_values import Daemon, describe_daemon, describe_value_fault, find_clash
 from .dockerd_flags import Flag, is_before_23
 from .flags import declare_flag, find_flag_problems
 from .merge import format_ulimit
@@ -78,8 +79,8 @@ def find_daemon_json_problems(
         at = Declaration(path, int(where[1]) if where else 0, "", "")
         return [*problems, Problem(str(error), "dockerd", at)]
     problems += _find_key_problems(text, path, members, wanted)
-    runtimes = _list_runtimes(members, flags)
-    problems += islice(_find_other_problems(text, path, members, version, runtimes), _MOST)
+    daemon = describe_daemon(members, flags, version)
+    problems += islice(_find_other_problems(text, path, members, version, daemon), _MOST)
     problems += _find_entry_problems(text, path, members, wanted, nr_open)
     keys = set(flatten_keys(members))
     keys |= {key for key, value in zip((ULIMITS_KEY, SHM_KEY), wanted) if value}
@@ -135,15 +136,8 @@ def is_misspelled(key: str) -> bool:
     )
 
 
-def _list_runtimes(members: list[Member], flags: Iterable[Flag]) -> set[str]:
-    """Return the names of runtimes that the file and the flags give."""
-    stated = find_member(members, "runtimes")
-    names = set(stated.value) if stated and isinstance(stated.value, dict) else set()
-    return names | {one.value.partition("=")[0] for one in flags if one.name == "add-runtime"}
-
-
 def _find_other_problems(
-    text: str, path: str, members: list[Member], version: str, runtimes: Collection[str]
+    text: str, path: str, members: list[Member], version: str, daemon: Daemon
 ) -> Iterator[Problem]:
     """Yield what is wrong with keys that are neither ours nor meant to be."""
     for member in members:
@@ -155,8 +149,12 @@ def _find_other_problems(
             inside = "" if name == member.key else f".{name}"
             problem = f"{at.place}: {member.key}{inside}: dockerd does not know this key"
             yield Problem(problem, "dockerd", at, member.key)
-        accepted = describe_type_fault(member) or describe_value_fault(member, runtimes)
-        if accepted:
+        accepted = describe_type_fault(member) or describe_value_fault(member, daemon)
+        clash = find_clash(member, daemon)
+        if clash:
+            problem = f"{at.place}: {member.key}: dockerd refuses it beside {clash}"
+            yield Problem(problem, "dockerd", at, member.key)
+        elif accepted:
             problem = f"{at.place}: {member.key}: dockerd takes {accepted}"
             yield Problem(problem, "dockerd", at, member.key)
 

@@ -516,7 +516,7 @@ def test_a_problem_says_what_it_stops(text: str, stops: str) -> None:
 def test_members_of_an_unknown_object_count_as_options() -> None:
     """dockerd looks for conflicts one level down, but for the objects that are one option."""
     flags = [Flag("default-shm-size", "1g", "u", 1), Flag("log-opt", "a=b", "u", 1)]
-    text = '{"x": {"default-shm-size": "1g"}, "log-opts": {"default-shm-size": "x"}}'
+    text = '{"x": {"default-shm-size": "1g"}, "log-opts": {"max-size": "x"}}'
     both = [conflict("u:1", "default-shm-size", "default-shm-size")]
     others = [conflict("u:1", "log-opt", "log-opts")]
     assert find_problems(text, NOTHING, flags) == [*both, *others]
@@ -683,3 +683,42 @@ def test_what_a_file_costs_grows_with_its_lines(line: str, count: int) -> None:
     begun = time.process_time()
     list(find_daemon_json_problems(f"{{\n{lines}\n}}", PATH, DockerDefaults({}, None)))
     assert time.process_time() - begun < 4
+
+
+CURRENT, OLD = "27.5.1", "20.10.24+dfsg1"
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "said"),
+    [
+        (
+            '{"dns": ["8.8.8.8", "nonsense"]}',
+            CURRENT,
+            "1: dns: dockerd takes addresses alone in it",
+        ),
+        ('{"dns": [""]}', OLD, "1: dns: dockerd takes addresses alone in it"),
+        ('{"dns": ["", "fe80::1"]}', CURRENT, ""),
+        ('{"labels": ["a=b", "a=c"]}', "", "1: labels: dockerd refuses it beside another label"),
+        ('{"labels": ["a=b", "a=b", "c="]}', "", ""),
+        ('{"icc": false, "iptables": false}', "", "1: icc: dockerd refuses it beside iptables of"),
+        ('{"icc": false}', "", ""),
+        (
+            '{"bip": "10.1.0.1/24",\n"bridge": "br0"}',
+            "",
+            "1: bip: dockerd refuses it beside bridge",
+        ),
+        ('{"bip": "10.1.0.1"}', "", "1: bip: dockerd takes an address with the length"),
+        ('{"mtu": -1}', "", "1: mtu: dockerd takes 0 or more"),
+        ('{"mtu": -1}', OLD, ""),
+        ('{"runtimes": {"x": {}}}', CURRENT, "1: runtimes: dockerd takes a path or a runtimeType"),
+        ('{"runtimes": {"x": {}}}', OLD, ""),
+        ('{"log-opts": {"max-sise": "1m"}}', "", "1: log-opts: dockerd takes options of json-file"),
+        ('{"log-driver": "gelf", "log-opts": {"gelf-address": "udp://x:1"}}', "", ""),
+    ],
+)
+def test_a_value_that_dockerd_refuses_is_named(text: str, version: str, said: str) -> None:
+    problems = find_daemon_json_problems(text, PATH, NOTHING, (), UNLIMITED, version)
+    assert [one.text[: len(PATH) + 1 + len(said)] for one in problems] == (
+        [f"{PATH}:{said}"] if said else []
+    )
+    assert all(one.stops == "dockerd" for one in problems)
