@@ -543,6 +543,25 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
         },
         ("fail", "fail", "tasks-slice-too-low"),
     ),
+    "tasks where the root of all slices has too little": (
+        units(a={"tasks": 4096}),
+        {A_UNIT: "[Service]\nTasksMax=infinity\n",
+         "/etc/systemd/system/-.slice.d/a.conf": "[Slice]\nTasksMax=9\n"},
+        ("fail", "fail", "tasks-slice-too-low"),
+    ),
+    "a unit whose script opens a session": (
+        units(a=UNIT_NOFILE),
+        {A_UNIT: "[Service]\nLimitNOFILE=131072\nExecStart=/usr/bin/nice /opt/a\n",
+         "/opt/a": "#!/bin/sh\n# su x\nexec su alice -c /bin/x\n"},
+        ("unknown", "unknown", '/opt/a:3 "exec su alice -c /bin/x" opens a session, and PAM can '
+         f"change it, {DECIDES}"),
+    ),
+    "a unit whose script speaks of one": (
+        units(a=UNIT_NOFILE),
+        {A_UNIT: "[Service]\nLimitNOFILE=131072\nExecStart=/opt/a --su x\n",
+         "/opt/a": "#!/bin/sh\n# su alice -c x\nexec /opt/sudo.d/x /opt/su\n"},
+        ("unknown", "pass", f"predicted nofile soft 131072 by {A_UNIT}:2"),
+    ),
     "tasks of a slice that has no file": (
         {"services": {"units": {"ml.slice": {"tasks": 4096}}}},
         {"/etc/systemd/system/ml.slice.d/a.conf": "[Slice]\nTasksMax=4096\n"},

@@ -38,11 +38,12 @@ CASES: dict[str, tuple[dict[str, str], str]] = {
         " itself",
     ),
     "a unit that opens a session": (
-        unit("LimitNOFILE=200", "PAMName=x"), "it opens a session, and PAM can change it",
+        unit("LimitNOFILE=200", "PAMName=x"),
+        f'{UNIT}:3 "PAMName=x" opens a session, and PAM can change it',
     ),
     "a unit that changes to a user": (
         unit("LimitNOFILE=200", "ExecStart=/bin/su - alice -c x"),
-        "it opens a session, and PAM can change it",
+        f'{UNIT}:3 "ExecStart=/bin/su - alice -c x" opens a session, and PAM can change it',
     ),
     "a unit whose shell lowers it": (
         unit("LimitNOFILE=200", "ExecStart=/bin/sh -c 'ulimit -n 10; exec x'"),

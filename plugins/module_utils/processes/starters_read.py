@@ -17,6 +17,7 @@ from ..core.values import RLIMITS, Declaration, Rlimit
 from ..host.door import ForeignError, open_file, read_handle
 from ..host.files import read_change
 from ..host.owned import ask_owner
+from ..sessions.shell_commands import list_commands
 from ..sessions.shell_files_read import find_shared_lines
 from ..sessions.shell_limits import ShellLine, find_shell_limits
 from ..sessions.shell_sources import find_sources
@@ -35,6 +36,7 @@ _SOFT_ITEMS = {"o": "nofile", "p": "nproc", "f": "fsize", "c": "core"}
 _SOFT_OPTION = "-([opfc])([0-9]{1,40})"
 _LOGIN_SHELL = r"[-@:+!|]*(?:/\S+/)?(?:ba|da|k|z)?sh(?:\s+-\S+)*?\s+(?:-[a-z]*l[a-z]*|--login)\b.*"
 _FIRST_FILE = r"(?:^|[\s\"'])BASH_ENV=([^\s\"']+)"
+_SWITCH = r"(?:^|[\s;&|({\"'])(?:/\S+/)?(?:su|runuser|sudo)\s+[\w\"'$-]"
 _SETTINGS = "/etc/(?:default|sysconfig)/"
 _SETTINGS_FILE = _SETTINGS + r"[\w.${}-]{1,128}"
 _NAME = r"^[ \t]*(\w{1,64})=[\"']?([\w.-]{1,128})[\"']?[ \t]*$"
@@ -70,6 +72,21 @@ def find_starters(
         yield from _ask(uid, some)
 
 
+def find_switches(settings: Sequence[Setting], root: str) -> Iterator[Declaration]:
+    """Yield the lines by which a unit of a tree, or a script of it, opens a session of PAM."""
+    for setting in settings:
+        if (setting.section, setting.key) != ("Service", "ExecStart"):
+            continue
+        if re.search(_SWITCH, setting.value.lstrip("-@:+!|")):
+            yield setting.declare("")
+        for path in _list_words(setting.value):
+            for command in list_commands(_read_text(path, "#!", root)):
+                found = re.search(_SWITCH, command.text)
+                if found:
+                    row = command.find_row(found.end() - 1)
+                    yield Declaration(path, row.number, row.text, "")
+
+
 def _find_in_setting(setting: Setting, uid: int | None, root: str) -> Iterator[ShellLine]:
     if setting.key == "ExecStart":
         yield from _find_in_command(setting, uid, root)
@@ -77,7 +94,7 @@ def _find_in_setting(setting: Setting, uid: int | None, root: str) -> Iterator[S
         yield from _find_programs(setting)
     elif setting.key == "Environment" and "BASH_ENV" in setting.value and uid is None:
         for path in re.findall(_FIRST_FILE, setting.value):
-            yield from find_shell_limits(_read_script(path, root), path)
+            yield from find_shell_limits(_read_text(path, "", root), path)
 
 
 def doubt_start(
@@ -190,7 +207,7 @@ def _find_in_scripts(scripts: Sequence[str], root: str) -> Iterator[ShellLine]:
         except OSError:
             continue
         for name in (path, *_list_read(text, path)) if text else ():
-            yield from find_shell_limits(text if name == path else _read_script(name, root), name)
+            yield from find_shell_limits(text if name == path else _read_text(name, "", root), name)
 
 
 def _ask(uid: int, scripts: Sequence[str]) -> Iterator[ShellLine]:
@@ -236,10 +253,10 @@ def _list_read(text: str, path: str) -> list[str]:
     return list(dict.fromkeys(plain))[:_MOST_SCRIPTS]
 
 
-def _read_script(path: str, root: str) -> str:
-    """Return a file that a script of root's reads; nothing if it is a user's or not a file."""
+def _read_text(path: str, start: str, root: str) -> str:
+    """Return a file that root's script reads; nothing if it is a user's, or begins otherwise."""
     try:
-        return _read_from(path, "", root)
+        return _read_from(path, start, root)
     except OSError:
         return ""
 

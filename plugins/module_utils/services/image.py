@@ -18,16 +18,16 @@ from ..core.finding import (
     require_limits,
 )
 from ..core.forecast import Forecast, list_extremes, settle
-from ..core.values import RLIMITS, UNLIMITED, Rlimit
+from ..core.values import RLIMITS, UNLIMITED, Declaration, Rlimit
 from ..host.files import read_distribution
 from ..kernel.tree_read import TreeBoot
 from ..processes.causes import Verdict
-from ..processes.starters_read import doubt_start, list_starters
+from ..processes.starters_read import doubt_start, find_switches, list_starters
 from ..sessions.model import FD_SETSIZE
 from ..systemd.causes import find_unit_causes
 from ..systemd.limits import MANAGER
 from ..systemd.model import Files, Manager, UnitFacts, predict_unit, rank_statements
-from ..systemd.read import NEW_SERVICE, is_switch
+from ..systemd.read import NEW_SERVICE
 from ..systemd.unit_file import Source, list_slices, merge_units
 from ..systemd.unit_read import read_manager_files, read_unit_files
 from ..systemd.unread import leave_out_beaten
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
     Foretold = Iterator[tuple[Requirement, Forecast]]
     from ..core.reader import Limit
+
+_ROOT = "-.slice"
 
 
 def foretell_unit(wanted: Requirement, limit: Limit, facts: UnitFacts) -> Forecast:
@@ -131,6 +133,7 @@ def _require(place: str, rule: UnitRule) -> Iterator[Requirement]:
 def _look_at_unit(place: str, unit: str, rule: UnitRule, tree: Tree) -> Foretold:
     """Yield what a unit gets; without a name, one that states nothing."""
     files = _read_files(unit, tree.root)
+    session = find_session(files, tree.root)
     needs_file = unit and not unit.endswith(".slice")
     for wanted in _require(place, rule):
         if needs_file and not (files.main and files.main.text):
@@ -138,8 +141,9 @@ def _look_at_unit(place: str, unit: str, rule: UnitRule, tree: Tree) -> Foretold
             yield wanted, Forecast(UNKNOWN, reason=reason)
         elif wanted.item == TASKS:
             yield wanted, foretell_tasks(wanted, _list_levels(unit, files, tree.root))
-        elif opens_session(files):
-            yield wanted, Forecast(UNKNOWN, reason="PAM can change it")
+        elif session:
+            reason = f"{cite(session)} opens a session, and PAM can change it"
+            yield wanted, Forecast(UNKNOWN, reason=reason)
         else:
             boot = tree.at(TreeBoot)
             facts = UnitFacts(
@@ -163,12 +167,13 @@ def _foretell_range(
     return settle(least, most, boot.nr_open_doubt)
 
 
-def opens_session(files: Files) -> bool:
-    """Tell whether a unit may have PAM set its limits anew, itself or by su and its like."""
+def find_session(files: Files, root: str) -> Declaration | None:
+    """Return the line for which PAM may set a unit's limits anew: its own, or one that runs su."""
     settings = merge_units(files.main, files.dropins)
-    names = [one.value for one in settings if one.key == "PAMName"]
-    starts = (one.value for one in settings if one.key == "ExecStart")
-    return bool(names[-1:] and names[-1]) or any(map(is_switch, starts))
+    named = [one for one in settings if (one.section, one.key) == ("Service", "PAMName")]
+    if named and named[-1].value:
+        return named[-1].declare("")
+    return next(find_switches(settings, root), None)
 
 
 def _doubt_start(
@@ -196,9 +201,9 @@ def _read_files(unit: str, root: str) -> Files:
 
 
 def _list_levels(unit: str, files: Files, root: str) -> list[TasksLevel]:
-    """Return the unit and its slices: what each may hold counts."""
+    """Return the unit, its slices and the root of all: what each may hold counts."""
     own = TasksLevel(unit or NEW_SERVICE, files, defaults_of="" if unit else MANAGER)
     if unit.endswith(".slice"):
         return [own]
     slices = list_slices(own.unit, merge_units(files.main, files.dropins))
-    return [own, *(TasksLevel(one, _read_files(one, root)) for one in slices)]
+    return [own, *(TasksLevel(one, _read_files(one, root)) for one in (*slices, _ROOT))]

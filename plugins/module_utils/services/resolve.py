@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ..core.cause import cite
 from ..core.resolved import Effect, Query, describe
-from ..core.values import ITEMS, UNLIMITED, Bound
+from ..core.values import ITEMS, UNLIMITED, Bound, Declaration
 from ..kernel.tree_read import TreeBoot
 from ..processes.starters_read import list_starters
 from ..sessions.shell_limits import ShellLine
@@ -22,7 +22,7 @@ from ..systemd.limits import (
 from ..systemd.model import Files, Manager, UnitFacts
 from ..systemd.unit_file import Source
 from ..systemd.unit_read import read_manager_files, read_unit_files
-from .image import opens_session
+from .image import find_session
 from .logind_conf import KEY as REMOVE_IPC
 from .logind_conf import LOGIND, read_remove_ipc
 from .plan import USER_CONF
@@ -69,8 +69,9 @@ def _resolve_unit(tree: Tree, unit: str) -> Iterator[dict[str, object]]:
         return
     facts = UnitFacts("", files, Manager({}, {}, boot.nr_open, at_boot=True))
     lines = () if is_manager else list_starters(facts, root=root)
+    session = None if is_manager else find_session(files, root)
     for item, kind, bound in resolve_unit_limits(manager, reading):
-        effect = None if is_manager else _find_effect(item, bound, files, boot, lines)
+        effect = None if is_manager else _find_effect(item, bound, boot, lines, session)
         yield describe(place, item, kind, bound, ITEMS[item].unit, effect)
     kind = unit.rpartition(".")[2]
     ranked = [] if kind == "slice" else read_default_tasks(files)
@@ -80,19 +81,24 @@ def _resolve_unit(tree: Tree, unit: str) -> Iterator[dict[str, object]]:
 
 
 def _find_effect(
-    item: str, bound: Bound, files: Files, boot: TreeBoot, lines: Sequence[ShellLine]
+    item: str,
+    bound: Bound,
+    boot: TreeBoot,
+    lines: Sequence[ShellLine],
+    session: Declaration | None,
 ) -> Effect | None:
     """Return what a unit has in the place of what is stated, where it is something else.
 
     :param lines: What it starts that sets limits.
+    :param session: The line that opens a session, if one does.
     """
     value = bound.winner.value
     if item == "nofile" and isinstance(value, int) and boot.nr_open_at_most < value < UNLIMITED:
         is_sure = boot.nr_open == boot.nr_open_at_most
         why = f"the kernel refuses more than {boot.nr_open_at_most}, fs.nr_open"
         return Effect(boot.nr_open if is_sure else None, f"{why}: systemd gives what it has itself")
-    if opens_session(files):
-        return Effect(None, "it opens a session, and PAM can change it")
+    if session:
+        return Effect(None, f"{cite(session)} opens a session, and PAM can change it")
     about = [one.at for one in lines if one.item == item]
     return Effect(None, f"{cite(about[-1])} may set it after systemd has") if about else None
 

@@ -36,7 +36,14 @@ from .model import (
     predict_unit,
 )
 from .sources_read import read_sources
-from .unit_file import UNIT_DIRECTORIES, Setting, Source, list_user_directories, merge_units
+from .unit_file import (
+    UNIT_DIRECTORIES,
+    Setting,
+    Source,
+    expand_name,
+    list_user_directories,
+    merge_units,
+)
 
 _MEMLOCK_OF_KERNEL, _MEMLOCK_BEFORE_5_16 = 8 * 2**20, 64 * 2**10
 """What the kernel gives the first process (``MLOCK_LIMIT``)."""
@@ -240,8 +247,7 @@ def _find_switch(command: str) -> tuple[str, str] | None:
 
 
 def _find_user(unit: str, setting: Setting) -> str:
-    instance = unit.rpartition(".")[0].partition("@")[2]
-    name = setting.value.replace("%i", instance).replace("%%", "%")
+    name = expand_name(setting.value, unit)
     try:
         return pwd.getpwuid(int(name)).pw_name if name.isdigit() else name
     except KeyError:

@@ -216,14 +216,36 @@ def list_wider_names(unit: str) -> list[str]:
 def list_slices(unit: str, settings: Iterable[Setting]) -> list[str]:
     """Return the slices that a service of the system lives in, the innermost first.
 
+    The root of all is left out: what it states bounds the host (``kernel.threads-max``).
+
     Source: ``unit_set_default_slice()``: an instance has a slice of its template's name.
     """
     named = [one.value for one in settings if (one.section, one.key) == ("Service", "Slice")]
     prefix, at = unit.rpartition(".")[0].partition("@")[:2]
     default = f"system-{prefix.replace('-', chr(92) + 'x2d')}.slice" if at else "system.slice"
-    stem = (named[-1] if named and named[-1] else default).rpartition(".")[0]
-    parts = stem.split("-")
+    chosen = expand_name(named[-1], unit) if named and named[-1] else default
+    parts = chosen.rpartition(".")[0].split("-")
     return ["-".join(parts[:count]) + ".slice" for count in range(len(parts), 0, -1)]
+
+
+def expand_name(text: str, unit: str) -> str:
+    """Return a text with those specifiers put in that stand for a part of the unit's name.
+
+    Source: systemd.unit(5), "Specifiers".
+    """
+    name = unit.rpartition(".")[0]
+    prefix, _at, instance = name.partition("@")
+    parts = {"n": unit, "N": name, "p": prefix, "i": instance, "j": prefix.rpartition("-")[2]}
+    return re.sub("%([nNpPiIjJ%])", lambda one: _expand(one[1], parts), text)
+
+
+def _expand(letter: str, parts: Mapping[str, str]) -> str:
+    if letter == "%":
+        return letter
+    if letter in parts:
+        return parts[letter]
+    escaped = parts[letter.lower()].replace("-", "/")
+    return re.sub(r"\\x([0-9a-f]{2})", lambda one: chr(int(one[1], 16)), escaped)
 
 
 def order_sources(main: Source | None, dropins: Iterable[Source]) -> list[Source]:

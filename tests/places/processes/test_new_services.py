@@ -101,6 +101,9 @@ def test_what_comes_after_a_boot_may_be_unknown() -> None:
         ("x.service", "[Service]\nSlice=ml-gpu-a.slice", ["ml-gpu-a.slice", "ml-gpu.slice", "ml.slice"]),
         ("x.service", "[Service]\nSlice=", ["system.slice"]),
         ("x.service", "[Unit]\nSlice=a.slice", ["system.slice"]),
+        ("x.service", "[Service]\nSlice=ml-%N.slice", ["ml-x.slice", "ml.slice"]),
+        ("x@a.service", "[Service]\nSlice=%p-%i.slice", ["x-a.slice", "x.slice"]),
+        ("a-x@b.service", "[Service]\nSlice=%j%%.slice", ["x%.slice"]),
     ],
 )  # fmt: skip
 def test_the_slices_of_a_unit(name: str, text: str, slices: list[str]) -> None:
