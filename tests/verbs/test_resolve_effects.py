@@ -31,6 +31,9 @@ def rc_local(line: str) -> dict[str, str]:
     return {"/etc/rc.local": f"#!/bin/sh\n{line}\n"}
 
 
+FSTAB, CONF = "/etc/fstab", "/etc/containers/containers.conf"
+DAEMON, DOCKER_UNIT = "/etc/docker/daemon.json", "/etc/systemd/system/docker.service"
+
 CASES: dict[str, tuple[dict[str, str], str]] = {
     "a unit above fs.nr_open": (
         unit("LimitNOFILE=2000000"),
@@ -59,6 +62,19 @@ CASES: dict[str, tuple[dict[str, str], str]] = {
     "a sysctl that a script computes": (
         rc_local("sysctl -w vm.max_map_count=$N"),
         '/etc/rc.local:2 "sysctl -w vm.max_map_count=$N" may set it after that',
+    ),
+    "a size of /dev/shm that a unit mounts anew": (
+        {FSTAB: "none /dev/shm tmpfs size=64m 0 0\n",
+         "/etc/rc.local": "#!/bin/sh\nmount -o remount,size=1m /dev/shm\n"},
+        '/etc/rc.local:2 "mount -o remount,size=1m /dev/shm" mounts it anew',
+    ),
+    "a limit of containers.conf above fs.nr_open": (
+        {CONF: '[containers]\ndefault_ulimits = ["nofile=2000000:2000000"]\n'},
+        "no container starts with more than 1048576, fs.nr_open",
+    ),
+    "a daemon.json that nothing reads": (
+        {DAEMON: '{"default-shm-size": "1g"}', DOCKER_UNIT: ""},
+        "docker.service is masked, or starts nothing",
     ),
 }  # fmt: skip
 REASONS: dict[str, tuple[dict[str, str], str]] = {
@@ -115,3 +131,45 @@ def test_why_no_limits_file_counts_is_told(
 ) -> None:
     told = tell(tmp_path, files, user="alice", service="sshd")
     assert told[0] == f"session:alice@sshd: {reason}"
+
+
+def test_what_shared_memory_and_podman_are_given_is_told(tmp_path: Path) -> None:
+    files = {
+        FSTAB: "none /dev/shm tmpfs size=64m 0 0\nnone /dev/shm tmpfs size=50% 0 0\n",
+        CONF: '[containers]\ndefault_ulimits = ["nofile=5:-1"]\nshm_size = "1g"\n',
+        f"{CONF}.d/a.conf": '[containers]\ndefault_ulimits = ["nofile=7:9"]\npids_limit = 5\n',
+    }
+    told = "\n".join([*tell(tmp_path, files), ""])
+    line = 'default_ulimits = ["nofile={}"]'
+    assert (
+        f"""\
+path:/dev/shm size = 64MiB
+     by      {FSTAB}:1 "none /dev/shm tmpfs size=64m 0 0"
+     shadows {FSTAB}:2 "none /dev/shm tmpfs size=50% 0 0"
+"""
+        in told
+    )
+    assert (
+        f'''\
+new-container:podman nofile hard = 9
+     by      {CONF}.d/a.conf:2 "{line.format("7:9")}"
+     shadows {CONF}:2 "{line.format("5:-1")}"
+'''
+        in told
+    )
+    assert (
+        f'new-container:podman tasks = 5\n     by      {CONF}.d/a.conf:3 "pids_limit = 5"' in told
+    )
+    assert "     but" not in told
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({CONF: "[containers]\npids_limit = x\n"}, f"new-container:podman: {CONF}:2"),
+        ({FSTAB: "none /dev/shm tmpfs size=50% 0 0\n"}, "size = a share of the host's memory"),
+        ({FSTAB: "none /dev/shm tmpfs size=0 0 0\n"}, "path:/dev/shm size = unlimited"),
+    ],
+)
+def test_what_has_no_number_is_said(tmp_path: Path, files: dict[str, str], told: str) -> None:
+    assert told in "\n".join(tell(tmp_path, files))

@@ -8,7 +8,6 @@ and ``opts/`` of moby; each is asked of three versions of dockerd.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 
@@ -78,6 +77,8 @@ def find_clash(member: Member, daemon: Daemon) -> str:
 
 
 def _is_address(value: object, _daemon: Daemon) -> bool:
+    import ipaddress  # Few files hold one.
+
     try:
         ipaddress.ip_address(str(value))
     except ValueError:
@@ -93,6 +94,8 @@ def _is_server(value: object, daemon: Daemon) -> bool:
 
 
 def _is_network(value: object, _daemon: Daemon) -> bool:
+    import ipaddress
+
     try:
         ipaddress.ip_interface(str(value))
     except ValueError:

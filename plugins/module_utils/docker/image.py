@@ -33,7 +33,7 @@ def foresee_docker(asked: ContainerPolicy, tree: Tree) -> Foretold:
     boot = tree.at(TreeBoot)
     world = read_world(tree.root, boot.nr_open)
     highest = world._replace(nr_open=boot.nr_open_at_most)
-    doubt = _find_doubt(tree.root)
+    doubt = find_doubt(tree.root)
     for one in wanted:
         if one.item == TASKS:
             yield one, Forecast(UNKNOWN, reason="what starts it decides, and the slice above it")
@@ -51,7 +51,7 @@ def foresee_docker(asked: ContainerPolicy, tree: Tree) -> Foretold:
         yield one, Forecast(status, value, None, causes, "what containerd has decides")
 
 
-def _find_doubt(root: str) -> str:
+def find_doubt(root: str) -> str:
     """Return why a tree does not tell how its dockerd will be started; or nothing."""
     main, dropins = read_unit_files(UNIT, root)
     if main is None:

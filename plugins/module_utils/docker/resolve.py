@@ -11,6 +11,7 @@ from ..core.values import ITEMS, UNLIMITED, Bound
 from ..kernel.tree_read import TreeBoot
 from .daemon_json import read_defaults
 from .flags import read_flag_defaults
+from .image import find_doubt
 from .model import find_obstacles
 from .unit_read import read_world
 
@@ -31,7 +32,9 @@ def resolve_docker(tree: Tree) -> Iterator[dict[str, object]]:
         yield {"place": PLACE, "reason": f"{one_line(one.text)}{told}"}
     if any(one.stops == "dockerd" for one in obstacles):
         return  # Nothing that it states counts, and it may be no JSON.
-    effect = Effect(None, _STOPS[obstacles[0].stops]) if obstacles else None
+    doubt = find_doubt(tree.root)
+    effect = Effect(None, doubt) if doubt else None
+    effect = Effect(None, _STOPS[obstacles[0].stops]) if obstacles else effect
     for default in [*read_defaults(world.text or "", world.path), *read_flag_defaults(world.flags)]:
         unit = "bytes" if default.name == "shm_size" else ITEMS[default.name].unit
         pairs = [("value", default.limit.hard)]

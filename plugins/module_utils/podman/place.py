@@ -7,13 +7,14 @@ from ..host.place import Place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ..containers.policy import ContainerPolicy
     from ..core.cause import Link
     from ..core.finding import Finding
     from ..core.plan import Section
     from ..core.policy import CheckOptions, Policy, ProvisionOptions
+    from ..core.resolved import Query
     from ..host.image import Tree
     from ..host.look import Look
     from ..host.place import Codes, Foretold
@@ -65,6 +66,11 @@ class Podman(Place["ContainerPolicy"]):
         asked = policy.get(self.name) or ContainerPolicy({})
         how = (options.absent, options.override)
         return prepare_podman(asked, nr_open, *how, tuple(rules or ()))
+
+    def resolve(self, tree: Tree, query: Query) -> Iterator[dict[str, object]]:
+        from .resolve import resolve_podman
+
+        return resolve_podman(tree)
 
     def explain(self, kind: str, name: str, item: str, look: Look) -> Sequence[Link] | None:
         engine, _slash, rest = name.partition("/")

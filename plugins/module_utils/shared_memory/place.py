@@ -7,12 +7,13 @@ from ..host.place import Place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ..core.cause import Link
     from ..core.finding import Finding
     from ..core.plan import Section
     from ..core.policy import CheckOptions, Policy, ProvisionOptions
+    from ..core.resolved import Query
     from ..host.image import Tree
     from ..host.look import Look
     from ..host.place import Codes, Foretold
@@ -46,6 +47,11 @@ class SharedMemory(Place["int"]):
         from .provision import prepare_shm
 
         return prepare_shm(policy.get(self.name), options.override, options.absent)
+
+    def resolve(self, tree: Tree, query: Query) -> Iterator[dict[str, object]]:
+        from .resolve import resolve_shm
+
+        return resolve_shm(tree)
 
     def explain(self, kind: str, name: str, item: str, look: Look) -> Sequence[Link] | None:
         if kind != "path":
