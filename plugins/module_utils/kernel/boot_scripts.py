@@ -14,6 +14,7 @@ from ..core.values import Declaration, NamedTuple
 from .boot_calls import CALL, LOADS, find_calls, find_loaded, is_crowded, list_lines
 from .boot_changes import find_change
 from .boot_loads import FILES, GIVEN, OTHERS, find_made, judge_loads
+from .boot_names import is_joined, may_name
 from .boot_shell import put_braces
 from .boot_units import Script, is_doubtful, is_early, is_settled
 from .glob_pattern import expand_braces, matches_path
@@ -94,6 +95,7 @@ def _find_in_script(
     names_it = (last := key.rpartition(".")[2]) in text
     unread = text.unread if isinstance(text, Script) else frozenset()
     is_open = re.search(_IS_OPEN, text) or re.search(_LOAD, text) or is_early(text)
+    is_open = is_open or is_joined(text)
     if not (names_it or unread or is_open):
         return
     change = find_change(text) if is_early(text) else 0
@@ -102,7 +104,8 @@ def _find_in_script(
     tails = _find_tails(key, text) if names_it else ()
     made = find_calls(path, text, find_made(text)) if names_it else ()
     for number, line, bare, runs, depends in list_lines(path, text, is_settled(text)):
-        if number not in unread and number not in made and not _concerns(bare, last):
+        is_about = _concerns(bare, last) or "$" in bare
+        if number not in unread and number not in made and not is_about:
             continue
         writes = list(_find_writes(bare, key, tails)) if names_it else []
         is_sure = runs and not path.startswith(_ONCE) and not is_doubtful(text, number)
@@ -112,6 +115,7 @@ def _find_in_script(
             at = Declaration(path, number, line, found.value if plain else "")
             yield ScriptWrite(at, found.before, found.after, depends=depends)
         is_open = number in unread or number in made or _may_set(bare, key, text)
+        is_open = is_open or may_name(bare, key, text)
         loads = judge_loads(bare, text, texts)
         if not writes and (is_open or (loads == GIVEN and names_it) or loads == OTHERS):
             yield ScriptWrite(Declaration(path, number, line, ""))
