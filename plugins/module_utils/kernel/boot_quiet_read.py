@@ -26,7 +26,16 @@ READERS = (
         "boot_loads",
         "boot_quiet_read",
     ),
-    *("boot_names", "boot_read", "boot_scripts", "boot_scripts_read", "boot_shell", "boot_units"),
+    *(
+        "boot_names",
+        "boot_presets",
+        "boot_presets_read",
+        "boot_read",
+        "boot_scripts",
+        "boot_scripts_read",
+        "boot_shell",
+        "boot_units",
+    ),
     *("boot_units_read", "glob_pattern", "../host/door", "../host/files"),
     "../shared_memory/boot_mounts",
 )
