@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from ..core.values import Declaration, NamedTuple
 from .boot_calls import CALL, LOADS, find_calls, find_loaded, is_crowded, list_lines
 from .boot_changes import find_change
+from .boot_credentials import Credentials
 from .boot_loads import FILES, GIVEN, OTHERS, find_made, judge_loads
 from .boot_names import is_joined, may_name
 from .boot_shell import put_braces
@@ -22,7 +24,11 @@ from .sysctl_conf import parse_sysctl_conf, parse_sysctl_number
 
 _TMPFILES = "tmpfiles.d"
 _LONGEST = 4096  # Characters; to read a line word by word takes the square of its length.
-_ONCE = "/etc/cloud/"  # What cloud-init may carry out at the first boot alone.
+_ONCE = (
+    *("/etc/cloud/", "/var/lib/cloud/seed/", "/var/lib/cloud/scripts/vendor/"),
+    *("/var/lib/cloud/scripts/per-instance/", "/var/lib/cloud/scripts/per-once/"),
+)
+"""What cloud-init may carry out at the first boot alone."""
 _INTO = r"(?:>|\btee\b[^;&|]*?)\s*[\"']?"
 _INTO_VARIABLE = rf"{_INTO}/proc/sys/([\w./-]*)[$*?\[{{`]"
 _INTO_FOLDER = rf"{_INTO}\$\{{?\w+\}}?((?:/[\w.-]+)+)"
@@ -87,6 +93,18 @@ def find_script_writes(key: str, texts: Mapping[str, str]) -> Iterator[ScriptWri
             yield from _find_first(key, path, text)
         else:
             yield from _find_in_script(key, path, text, texts)
+
+
+def find_credential_writes(key: str, credentials: Credentials) -> Iterator[ScriptWrite]:
+    """Yield the lines of credentials that set a key, and the credentials that may."""
+    for path, text in credentials.sysctls.items():
+        yield from _find_settings(key, path, text)
+        for line in parse_sysctl_conf(text, path):
+            if line.key != key and fnmatchcase(key, line.key):
+                yield ScriptWrite(Declaration(path, line.line, line.text, ""))
+    for path, text in credentials.tmpfiles.items():
+        yield from _find_in_tmpfiles(key, path, text)
+    yield from (ScriptWrite(one._replace(value="")) for one in credentials.unclear)
 
 
 def _find_in_script(

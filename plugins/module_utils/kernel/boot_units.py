@@ -59,6 +59,11 @@ def is_settled(text: str) -> bool:
     return isinstance(text, Script) and text.settled
 
 
+def is_unread(text: str) -> bool:
+    """Tell whether a text has lines that run what could not be read."""
+    return isinstance(text, Script) and bool(text.unread)
+
+
 def is_early(text: str) -> bool:
     """Tell whether a text may run before the files of sysctl.d apply."""
     return isinstance(text, Script) and text.early

@@ -8,8 +8,11 @@ import re
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from ..host.files import follow_links, list_folder, read_each, read_text
+from ..core.values import Declaration
+from ..host.files import follow_links, list_folder, read_each, read_text, under
 from .boot_conditions_read import judge_conditions
+from .boot_loader import find_loader_units
+from .boot_loader_read import read_loader
 from .boot_presets_read import find_alias, list_linked, list_strays, read_preset_starts
 from .boot_quiet_read import Looked
 from .boot_units import Script, has_ended, merge, parse_unit, settle_unit
@@ -97,6 +100,19 @@ def is_masked(unit: str, root: str) -> bool:
     return os.path.islink(f"{root.rstrip('/')}{path}") and follow_links(path, root) == _MASK
 
 
+def find_mask(unit: str, root: str) -> Declaration | None:
+    """Return the link or the empty file that masks a unit, where the first one is that."""
+    for folder in _ALL_UNITS:
+        here = f"{under(folder, root)}/{unit}"
+        if os.path.lexists(here):
+            path = f"{folder}/{unit}"
+            if (read_text(path, root) or "").strip():
+                return None
+            target = f"a link to {os.readlink(here)}" if os.path.islink(here) else "an empty file"
+            return Declaration(path, 0, target, "")
+    return None
+
+
 def find_started(root: str, of_packages: bool = False) -> dict[str, bool]:
     """Return the units that a boot starts, and whether it surely does.
 
@@ -118,6 +134,7 @@ def find_started(root: str, of_packages: bool = False) -> dict[str, bool]:
     asked |= {"graphical.target"} if default == "multi-user.target" else set()
     waiting = deque(one for owner in by_owner.keys() - asked for one in by_owner[owner])
     waiting.append((default, True))
+    waiting.extend((one, False) for one in find_loader_units(read_loader(root)))
     started: dict[str, bool] = {}
     while waiting:
         name, is_sure = waiting.popleft()
