@@ -70,7 +70,7 @@ def _list_packed(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _decode(block: str) -> str:
-    """Return what a block of base64 holds; nothing where it is none."""
+    """Return what a block of base64 holds; nothing where it is damaged."""
     try:
         content = binascii.a2b_base64(block)
     except binascii.Error:

@@ -18,7 +18,7 @@ from .boot_credentials import Credentials
 from .boot_loads import FILES, GIVEN, OTHERS, find_made, judge_loads
 from .boot_names import is_joined, may_name
 from .boot_shell import put_braces
-from .boot_units import Script, is_doubtful, is_early, is_settled
+from .boot_units import is_doubtful, is_early, is_settled, list_unread
 from .glob_pattern import expand_braces, matches_path
 from .sysctl_conf import parse_sysctl_conf, parse_sysctl_number
 
@@ -111,7 +111,7 @@ def _find_in_script(
     key: str, path: str, text: str, texts: Mapping[str, str]
 ) -> Iterator[ScriptWrite]:
     names_it = (last := key.rpartition(".")[2]) in text
-    unread = text.unread if isinstance(text, Script) else frozenset()
+    unread = list_unread(text)
     is_open = re.search(_IS_OPEN, text) or re.search(_LOAD, text) or is_early(text)
     is_open = is_open or is_joined(text)
     if not (names_it or unread or is_open):

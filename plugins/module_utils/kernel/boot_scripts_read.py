@@ -14,7 +14,7 @@ from .boot_calls import find_asked, find_loaded, is_crowded, put_instances
 from .boot_cloud_read import FOLDERS, SCRIPT_FOLDERS, is_off, list_seeds, unpack
 from .boot_quiet_read import Loud
 from .boot_scripts import is_about_sysctls
-from .boot_units import is_doubtful, is_unread, mark
+from .boot_units import is_doubtful, list_unread, mark
 from .boot_units_read import (
     OWN_UNITS,
     find_started,
@@ -106,7 +106,7 @@ def _read_started(
         loud = [
             path
             for path, text in wholes.items()
-            if is_unread(text) or called.may_matter(path, text, is_wanted)
+            if list_unread(text) or called.may_matter(path, text, is_wanted)
         ]
         if kept:
             kept.keep(loud, called.looked)

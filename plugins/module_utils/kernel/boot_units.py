@@ -59,9 +59,9 @@ def is_settled(text: str) -> bool:
     return isinstance(text, Script) and text.settled
 
 
-def is_unread(text: str) -> bool:
-    """Tell whether a text has lines that run what could not be read."""
-    return isinstance(text, Script) and bool(text.unread)
+def list_unread(text: str) -> frozenset[int]:
+    """Return the numbers of the lines of a text that run what could not be read."""
+    return text.unread if isinstance(text, Script) else frozenset()
 
 
 def is_early(text: str) -> bool:

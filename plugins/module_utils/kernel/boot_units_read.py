@@ -143,17 +143,25 @@ def find_started(root: str, of_packages: bool = False) -> dict[str, bool]:
         if name in own and is_masked(name, root):
             continue
         started[name] = is_sure
-        more = [*by_owner.get(name, ())]
-        if name in own:
-            more += _find_named(read_script(f"{UNITS}/{name}", root))
-            alias = find_alias(f"{UNITS}/{name}", _ALL_UNITS, root)
-            more += [(alias, True)] if alias else []
-        elif of_packages:
-            folders = (_LOCAL_UNITS, _UNITS_OF_PACKAGES)
-            texts = filter(None, (read_script(f"{one}/{name}", root) for one in folders))
-            more += _find_named(next(texts, ""))
+        more = {*by_owner.get(name, ()), *_find_own(name, name in own, root, of_packages)}
         waiting.extend((one, is_sure and starts) for one, starts in more)
     return started
+
+
+def _find_own(name: str, is_own: bool, root: str, of_packages: bool) -> set[tuple[str, bool]]:
+    """Return what a unit itself starts, or the unit of another name that it is.
+
+    :param is_own: Whether the administrator has a unit or a link of that name.
+    """
+    if is_own:
+        alias = find_alias(f"{UNITS}/{name}", _ALL_UNITS, root)
+        named = _find_named(read_script(f"{UNITS}/{name}", root))
+        return {*named, (alias, True)} if alias else named
+    if not of_packages:
+        return set()
+    folders = (_LOCAL_UNITS, _UNITS_OF_PACKAGES)
+    texts = filter(None, (read_script(f"{one}/{name}", root) for one in folders))
+    return _find_named(next(texts, ""))
 
 
 def _list_starts(own: Collection[str], root: str) -> dict[str, set[tuple[str, bool]]]:
