@@ -26,12 +26,13 @@ _CALL = r"\bsysctl\b([^;&|\n]*)"
 _INTO = rf"(?:>\|?|\btee\b(?:\s+-\S+)*)\s*({_PLAIN})"
 _GOES = r"(?:\b(?:cd|pushd)[ \t]+(?:-\w+[ \t]+)?|WorkingDirectory=)[\"']?/proc"
 _OPEN = r"[$`]|[\w.][\"'\\]+[\w.]"
-_MOST, _DEEPEST, _LONGEST = 64, 4, 4096
+_JOINED = r"\bsysctl\b[^\n]{0,200}?[\w.][\"'\\]{1,9}[\w.]"
+_MOST, _DEEPEST, _LONGEST = 32, 4, 4096
 
 
 def is_joined(text: str) -> bool:
     """Tell whether a text has a word of sysctl(8) of which quotes surround a part."""
-    return re.search(r"\bsysctl\b[^\n]*[\w.][\"'\\]+[\w.]", text) is not None
+    return re.search(_JOINED, text) is not None
 
 
 def may_name(line: str, key: str, text: str) -> bool:
@@ -44,13 +45,14 @@ def may_name(line: str, key: str, text: str) -> bool:
     return any(_sets(whole, key, text) for whole in _list_meant(line, text))
 
 
+@lru_cache(maxsize=256)
 def _sets(line: str, key: str, text: str) -> bool:
     words = [word for call in re.findall(_CALL, line) for word in call.split()]
     names = (word.partition("=")[0] for word in words if "=" in word)
     if any(_fits(name.replace("/", "."), key) for name in names):
         return True
     parts = f"proc/sys/{key.replace('.', '/')}".split("/")
-    goes = re.search(_GOES, text) is not None
+    goes = _goes(text)
     paths = [f"/{'/'.join(parts)}", *("/".join(parts[at:]) for at in range(goes and 1, len(parts)))]
     targets = re.findall(_INTO, line) if ">" in line or "tee" in line else []
     return any(
@@ -59,6 +61,12 @@ def _sets(line: str, key: str, text: str) -> bool:
         if target.strip("\"'").startswith("/proc/sys/") or (goes and target[:1] not in "/&")
         for path in paths
     )
+
+
+@lru_cache(maxsize=16)
+def _goes(text: str) -> bool:
+    """Tell whether a script goes to a folder of sysctls."""
+    return re.search(_GOES, text) is not None
 
 
 def _fits(word: str, name: str) -> bool:
