@@ -20,15 +20,39 @@ from ..write.cache import FOLDER, keep_cached, read_cached
 READERS = (
     *(
         "boot_called_read",
-        "boot_changes",
         "boot_calls",
+        "boot_changes",
+        "boot_cloud_read",
+    ),
+    *(
         "boot_conditions_read",
+        "boot_credentials",
+        "boot_credentials_read",
+        "boot_loader",
+    ),
+    *(
+        "boot_loader_read",
         "boot_loads",
+        "boot_modules",
+        "boot_modules_read",
+    ),
+    *(
+        "boot_names",
+        "boot_presets",
+        "boot_presets_read",
         "boot_quiet_read",
     ),
-    *("boot_read", "boot_scripts", "boot_scripts_read", "boot_shell", "boot_units"),
-    *("boot_units_read", "glob_pattern", "../host/door", "../host/files"),
-    "../shared_memory/boot_mounts",
+    *(
+        "boot_read",
+        "boot_scripts",
+        "boot_scripts_read",
+        "boot_shell",
+    ),
+    *(
+        "boot_units",
+        "boot_units_read",
+    ),
+    *("glob_pattern", "../host/door", "../host/files", "../shared_memory/boot_mounts"),
 )
 """The files beside this one that decide."""
 _SETTLED = 2.0  # Seconds after which what changes gets another time than it had.

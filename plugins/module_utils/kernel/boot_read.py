@@ -5,41 +5,29 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from ..core.distribution import find_distribution
 from ..core.values import Declaration
 from ..host.files import follow_links, list_folder, read_os_release, read_text, under
 from .boot_conditions_read import judge_conditions
+from .boot_credentials import Credentials
+from .boot_credentials_read import read_credentials
+from .boot_loader_read import read_loader
+from .boot_modules_read import Modules, read_modules
 from .boot_quiet_read import Looked
-from .boot_scripts import is_about_sysctls
 from .boot_scripts_read import read_boot_scripts, read_early_scripts
 from .boot_units import Setting, merge, parse_unit
-from .boot_units_read import APPLIER, UNITS, find_started, read_script, read_unit
+from .boot_units_read import APPLIER, UNITS, find_mask, read_unit
 from .model import foresee_start
 from .read import sysctl_path
 from .sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES
-from .tuned_profile import (
-    MAIN_CONF,
-    PROFILE_FOLDERS,
-    Tuned,
-    find_includes,
-    merge_profiles,
-    read_exclude,
-    read_reapply,
-)
+from .tuned_profile import Tuned
+from .tuned_read import read_recommended, read_tuned, read_tuned_scripts
 
 _RAISES_FILE_MAX = 240  # The first version of systemd.
 _LIBRARY = re.compile(r"libsystemd-shared-(\d+)")
-_LOADER_FILES = (
-    *("/boot/grub/grub.cfg", "/boot/grub2/grub.cfg", "/etc/default/grub"),
-    *("/etc/kernel/cmdline", "/boot/firmware/cmdline.txt"),
-)
-_LOADER_FOLDERS = (
-    *(("/etc/default/grub.d", ".cfg"), ("/boot/loader/entries", ".conf")),
-    *(("/efi/loader/entries", ".conf"), ("/boot/efi/loader/entries", ".conf")),
-)
 _EARLY = "systemd-tmpfiles-setup.service"  # Starts after the files of sysctl.d were applied.
 _BOOTING = 30  # Seconds that this takes at most, where no trace is left of it.
 
@@ -93,15 +81,8 @@ class BootRead:
 
     @cached_property
     def loader(self) -> dict[str, str]:
-        """Return the boot loader's files that set a sysctl on the next kernel's command line."""
-        more = [
-            f"{folder}/{name}"
-            for folder, end in _LOADER_FOLDERS
-            for name in list_folder(folder, self.root)
-            if name.endswith(end)
-        ]
-        texts = {path: read_script(path, self.root) for path in (*_LOADER_FILES, *more)}
-        return {path: text for path, text in texts.items() if "sysctl." in text}
+        """Return the boot loader's files that say something of sysctls to the next kernel."""
+        return read_loader(self.root)
 
     @cached_property
     def stop(self) -> Declaration | None:
@@ -112,13 +93,17 @@ class BootRead:
         return read_tuned(self.root)
 
     @cached_property
+    def recommended(self) -> tuple[Tuned, ...]:
+        return tuple(read_recommended(self.root))
+
+    @cached_property
     def scripts(self) -> dict[str, str]:
-        return {**_read_tuned_scripts(self.root), **read_boot_scripts(self.root)}
+        return {**read_tuned_scripts(self.root), **read_boot_scripts(self.root)}
 
     @cached_property
     def all_scripts(self) -> dict[str, str]:
         scripts = read_boot_scripts(self.root, of_packages=True)
-        return {**_read_tuned_scripts(self.root), **scripts}
+        return {**read_tuned_scripts(self.root), **scripts}
 
     @cached_property
     def weighed_scripts(self) -> dict[str, str]:
@@ -138,8 +123,12 @@ class BootRead:
         return read_early_scripts(self.root)
 
     @cached_property
-    def modules(self) -> frozenset[str]:
-        return read_module_loads(self.root)
+    def modules(self) -> Modules:
+        return read_modules(self.root, self.loader)
+
+    @cached_property
+    def credentials(self) -> Credentials:
+        return read_credentials(self.root, self.stop is None)
 
     @cached_property
     def os_release(self) -> dict[str, str]:
@@ -215,20 +204,7 @@ def find_stop(command_line: str, root: str = "/") -> Declaration | None:
         name, value = word.partition("=")[::2]
         if name == "systemd.mask" and value in (APPLIER, APPLIER[: -len(".service")]):
             return Declaration("/proc/cmdline", 0, word, value)
-    return _find_mask(root) or _find_replacement(root)
-
-
-def _find_mask(root: str) -> Declaration | None:
-    """Return the link or the empty file that masks systemd-sysctl, where the first one is that."""
-    for folder in (UNITS, "/usr/local/lib/systemd/system", "/usr/lib/systemd/system"):
-        here = f"{under(folder, root)}/{APPLIER}"
-        if os.path.lexists(here):
-            path = f"{folder}/{APPLIER}"
-            if (read_text(path, root) or "").strip():
-                return None
-            target = f"a link to {os.readlink(here)}" if os.path.islink(here) else "an empty file"
-            return Declaration(path, 0, target, "")
-    return None
+    return find_mask(APPLIER, root) or _find_replacement(root)
 
 
 def _find_replacement(root: str) -> Declaration | None:
@@ -263,68 +239,3 @@ def read_systemd_version(root: str = "/") -> int | None:
             if found:
                 return int(found[1])
     return None
-
-
-def read_module_loads(root: str = "/") -> frozenset[str]:
-    """Return the modules that are loaded before the files are read (modules-load.d(5))."""
-    folders = ("/etc/modules-load.d", "/run/modules-load.d", "/usr/lib/modules-load.d")
-    texts = [
-        read_text(f"{folder}/{name}", root) or ""
-        for folder in folders
-        for name in list_folder(folder, root)
-        if name.endswith(".conf")
-    ]
-    lines = (line.strip() for text in texts for line in text.split("\n"))
-    return frozenset(line.replace("-", "_") for line in lines)
-
-
-def read_tuned(root: str = "/") -> Tuned | None:
-    """Return what tuned sets, where it starts at boot or runs now."""
-    profiles = _read_profiles(root)
-    enabled = bool(profiles) and "tuned.service" in find_started(root)
-    if not profiles or not (enabled or os.path.exists(under("/run/tuned/tuned.pid", root))):
-        return None
-    main = read_text(MAIN_CONF, root) or ""
-    switch, lines = read_reapply(main), merge_profiles(list(profiles.items()))
-    return Tuned(lines, switch is None, switch, enabled, read_exclude(main))
-
-
-def _read_tuned_scripts(root: str) -> dict[str, str]:
-    """Return what lies beside the active profile that it may run, as its plugin ``script`` does."""
-    profiles = _read_profiles(root)
-    if not profiles or "tuned.service" not in find_started(root):
-        return {}
-    folders = [path.rpartition("/")[0] for path, text in profiles.items() if "script=" in text]
-    paths = [f"{one}/{name}" for one in folders for name in list_folder(one, root)]
-    texts = {path: read_script(path, root) for path in paths if path not in profiles}
-    return {path: text for path, text in texts.items() if is_about_sysctls(text)}
-
-
-def _read_profiles(root: str) -> dict[str, str]:
-    """Return the active profiles of tuned, by path, each after those that it stands on."""
-    files = (f"/etc/tuned/{file}" for file in ("active_profile", "post_loaded_profile"))
-    names = [name for file in files for name in (read_text(file, root) or "").split()]
-    folders = {one: frozenset(list_folder(one, root)) for one in PROFILE_FOLDERS if names}
-    profiles: dict[str, str] = {}
-    for name in names:
-        _read_profile(os.path.basename(name), profiles, folders, root)
-    return profiles
-
-
-def _read_profile(
-    name: str, profiles: dict[str, str], folders: Mapping[str, Collection[str]], root: str
-) -> None:
-    """Add a profile after those that it stands on.
-
-    :param folders: The names in each of the folders that may have it.
-    """
-    for folder in (one for one in folders if name in folders[one]):
-        path = f"{folder}/{name}/tuned.conf"
-        text = read_text(path, root)
-        if text is not None:
-            if path not in profiles:
-                profiles[path] = text
-                for other in find_includes(text):
-                    _read_profile(os.path.basename(other), profiles, folders, root)
-                profiles[path] = profiles.pop(path)
-            return

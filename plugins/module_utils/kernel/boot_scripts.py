@@ -8,20 +8,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from ..core.values import Declaration, NamedTuple
 from .boot_calls import CALL, LOADS, find_calls, find_loaded, is_crowded, list_lines
 from .boot_changes import find_change
+from .boot_credentials import Credentials
 from .boot_loads import FILES, GIVEN, OTHERS, find_made, judge_loads
+from .boot_names import is_joined, may_name
 from .boot_shell import put_braces
-from .boot_units import Script, is_doubtful, is_early, is_settled
+from .boot_units import is_doubtful, is_early, is_settled, list_unread
 from .glob_pattern import expand_braces, matches_path
 from .sysctl_conf import parse_sysctl_conf, parse_sysctl_number
 
 _TMPFILES = "tmpfiles.d"
 _LONGEST = 4096  # Characters; to read a line word by word takes the square of its length.
-_ONCE = "/etc/cloud/"  # What cloud-init may carry out at the first boot alone.
+_ONCE = (
+    *("/etc/cloud/", "/var/lib/cloud/seed/", "/var/lib/cloud/scripts/vendor/"),
+    *("/var/lib/cloud/scripts/per-instance/", "/var/lib/cloud/scripts/per-once/"),
+)
+"""What cloud-init may carry out at the first boot alone."""
 _INTO = r"(?:>|\btee\b[^;&|]*?)\s*[\"']?"
 _INTO_VARIABLE = rf"{_INTO}/proc/sys/([\w./-]*)[$*?\[{{`]"
 _INTO_FOLDER = rf"{_INTO}\$\{{?\w+\}}?((?:/[\w.-]+)+)"
@@ -88,12 +95,25 @@ def find_script_writes(key: str, texts: Mapping[str, str]) -> Iterator[ScriptWri
             yield from _find_in_script(key, path, text, texts)
 
 
+def find_credential_writes(key: str, credentials: Credentials) -> Iterator[ScriptWrite]:
+    """Yield the lines of credentials that set a key, and the credentials that may."""
+    for path, text in credentials.sysctls.items():
+        yield from _find_settings(key, path, text)
+        for line in parse_sysctl_conf(text, path):
+            if line.key != key and fnmatchcase(key, line.key):
+                yield ScriptWrite(Declaration(path, line.line, line.text, ""))
+    for path, text in credentials.tmpfiles.items():
+        yield from _find_in_tmpfiles(key, path, text)
+    yield from (ScriptWrite(one._replace(value="")) for one in credentials.unclear)
+
+
 def _find_in_script(
     key: str, path: str, text: str, texts: Mapping[str, str]
 ) -> Iterator[ScriptWrite]:
     names_it = (last := key.rpartition(".")[2]) in text
-    unread = text.unread if isinstance(text, Script) else frozenset()
+    unread = list_unread(text)
     is_open = re.search(_IS_OPEN, text) or re.search(_LOAD, text) or is_early(text)
+    is_open = is_open or is_joined(text)
     if not (names_it or unread or is_open):
         return
     change = find_change(text) if is_early(text) else 0
@@ -102,7 +122,8 @@ def _find_in_script(
     tails = _find_tails(key, text) if names_it else ()
     made = find_calls(path, text, find_made(text)) if names_it else ()
     for number, line, bare, runs, depends in list_lines(path, text, is_settled(text)):
-        if number not in unread and number not in made and not _concerns(bare, last):
+        is_about = _concerns(bare, last) or "$" in bare
+        if number not in unread and number not in made and not is_about:
             continue
         writes = list(_find_writes(bare, key, tails)) if names_it else []
         is_sure = runs and not path.startswith(_ONCE) and not is_doubtful(text, number)
@@ -112,6 +133,7 @@ def _find_in_script(
             at = Declaration(path, number, line, found.value if plain else "")
             yield ScriptWrite(at, found.before, found.after, depends=depends)
         is_open = number in unread or number in made or _may_set(bare, key, text)
+        is_open = is_open or may_name(bare, key, text)
         loads = judge_loads(bare, text, texts)
         if not writes and (is_open or (loads == GIVEN and names_it) or loads == OTHERS):
             yield ScriptWrite(Declaration(path, number, line, ""))

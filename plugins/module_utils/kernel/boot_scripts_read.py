@@ -11,9 +11,10 @@ from ..core.distribution import Distribution
 from ..host.files import list_folder, read_distribution, read_each, read_text, under
 from .boot_called_read import Called
 from .boot_calls import find_asked, find_loaded, is_crowded, put_instances
+from .boot_cloud_read import FOLDERS, SCRIPT_FOLDERS, is_off, list_seeds, unpack
 from .boot_quiet_read import Loud
 from .boot_scripts import is_about_sysctls
-from .boot_units import is_doubtful, mark
+from .boot_units import is_doubtful, list_unread, mark
 from .boot_units_read import (
     OWN_UNITS,
     find_started,
@@ -50,7 +51,7 @@ _PROGRAM_FOLDERS = (
         for state in ("carrier", "configured", "configuring", "degraded", "routable")
     ),
     *(f"/etc/NetworkManager/dispatcher.d{sort}" for sort in ("", "/pre-up.d", "/no-wait.d")),
-    *("/etc/ppp/ip-up.d", "/var/lib/cloud/scripts/per-boot"),
+    *("/etc/ppp/ip-up.d", *SCRIPT_FOLDERS),
     *("/etc/systemd/system-generators", "/usr/local/lib/systemd/system-generators"),
 )
 """Where each program is run: by cron, when a network comes up, and with each daemon-reload."""
@@ -93,7 +94,7 @@ def _read_started(
     found: dict[str, str] = {}
     asked: set[str] = set()
     listed = read_each(_list_scripts(root, started, of_packages), root, read_script)
-    scripts = {path: _leave_out_own(path, text) for path, text in listed}
+    scripts = {path: unpack(path, _leave_out_own(path, text), is_wanted) for path, text in listed}
     kept = Loud(scripts, started, is_wanted.__name__) if root == "/" else None
     loud = kept.recall() if kept else None
     if loud == []:
@@ -102,7 +103,11 @@ def _read_started(
     texts = settle_units(scripts, started, root, called.looked)
     wholes = {path: put_instances(path, text, started) for path, text in texts.items()}
     if loud is None:
-        loud = [path for path, text in wholes.items() if called.may_matter(path, text, is_wanted)]
+        loud = [
+            path
+            for path, text in wholes.items()
+            if list_unread(text) or called.may_matter(path, text, is_wanted)
+        ]
         if kept:
             kept.keep(loud, called.looked)
     for path in loud:
@@ -154,19 +159,20 @@ def _read_loaded(path: str, text: str, root: str) -> dict[str, str]:
 def _list_scripts(root: str, started: Mapping[str, bool], of_packages: bool) -> Iterator[str]:
     yield from list_units(root, started, of_packages)
     no_cron = any(is_masked(one, root) for one in _CRON)
-    left_out = _OF_CRON if no_cron else ()
+    left_out = (*(_OF_CRON if no_cron else ()), *(FOLDERS if is_off(root) else ()))
     distribution = read_distribution(root)
     heeds = _find_heeded(distribution)
     for folder, end in (*_FOLDERS, *(_FOLDERS_OF_PACKAGES if of_packages else ())):
-        names = list_folder(folder, root) if not folder.startswith(left_out) else []
+        names = list_folder(folder, root) if not f"{folder}/".startswith(left_out) else []
         yield from (f"{folder}/{one}" for one in names if one.endswith(end) and heeds(folder, one))
-    yield from (one for one in _FILES if not one.startswith(left_out))
+    files = (*_FILES, *list_seeds(root))
+    yield from (one for one in files if not one.startswith(left_out))
     if re.search(_UFW_IS_ON, read_script("/etc/ufw/ufw.conf", root)):
         yield _UFW
     scripts = [
         f"{folder}/{one}"
         for folder in _PROGRAM_FOLDERS
-        for one in (list_folder(folder, root) if not folder.startswith(left_out) else ())
+        for one in (list_folder(folder, root) if not f"{folder}/".startswith(left_out) else ())
         if heeds(folder, one)
     ]
     programs = () if is_masked(_LOCAL_UNIT, root) else distribution.local_scripts

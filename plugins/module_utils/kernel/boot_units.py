@@ -59,6 +59,11 @@ def is_settled(text: str) -> bool:
     return isinstance(text, Script) and text.settled
 
 
+def list_unread(text: str) -> frozenset[int]:
+    """Return the numbers of the lines of a text that run what could not be read."""
+    return text.unread if isinstance(text, Script) else frozenset()
+
+
 def is_early(text: str) -> bool:
     """Tell whether a text may run before the files of sysctl.d apply."""
     return isinstance(text, Script) and text.early

@@ -8,8 +8,12 @@ import re
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from ..host.files import follow_links, list_folder, read_each, read_text
+from ..core.values import Declaration
+from ..host.files import follow_links, list_folder, read_each, read_text, under
 from .boot_conditions_read import judge_conditions
+from .boot_loader import find_loader_units
+from .boot_loader_read import read_loader
+from .boot_presets_read import find_alias, list_linked, list_strays, read_preset_starts
 from .boot_quiet_read import Looked
 from .boot_units import Script, has_ended, merge, parse_unit, settle_unit
 
@@ -22,6 +26,7 @@ _MASK = "/dev/null"
 _LOCAL_UNITS = "/usr/local/lib/systemd/system"
 OWN_UNITS = (UNITS, _LOCAL_UNITS)
 _UNITS_OF_PACKAGES = "/usr/lib/systemd/system"
+_ALL_UNITS = (UNITS, _LOCAL_UNITS, _UNITS_OF_PACKAGES)
 _OF_PACKAGES = ("/usr/lib/", "/lib/")
 _STARTS = {
     **dict.fromkeys(("Wants", "Requires", "BindsTo", "Upholds", "OnSuccess"), ("Unit",)),
@@ -67,16 +72,16 @@ def list_units(root: str, started: Mapping[str, bool], of_packages: bool) -> Ite
                 and not _is_replaced(name, folder, root)
             ):
                 yield path
+    yield from (one for one in list_strays(_ALL_UNITS, root) if one.endswith(_RUNS))
 
 
 def read_unit(unit: str, root: str) -> dict[str, str]:
     """Return the text of a unit and of its drop-ins, in the order in which systemd reads them."""
-    folders = (UNITS, _LOCAL_UNITS, _UNITS_OF_PACKAGES)
-    main = next((f"{one}/{unit}" for one in folders if has_unit(unit, root, [one])), "")
+    main = next((f"{one}/{unit}" for one in _ALL_UNITS if has_unit(unit, root, [one])), "")
     drop_ins = {
         name: f"{folder}/{owner}.d/{name}"
         for owner in (unit.rpartition(".")[2], unit)
-        for folder in reversed(folders)
+        for folder in reversed(_ALL_UNITS)
         for name in list_folder(f"{folder}/{owner}.d", root)
         if name.endswith(".conf")
     }
@@ -95,6 +100,19 @@ def is_masked(unit: str, root: str) -> bool:
     return os.path.islink(f"{root.rstrip('/')}{path}") and follow_links(path, root) == _MASK
 
 
+def find_mask(unit: str, root: str) -> Declaration | None:
+    """Return the link or the empty file that masks a unit, where the first one is that."""
+    for folder in _ALL_UNITS:
+        here = f"{under(folder, root)}/{unit}"
+        if os.path.lexists(here):
+            path = f"{folder}/{unit}"
+            if (read_text(path, root) or "").strip():
+                return None
+            target = f"a link to {os.readlink(here)}" if os.path.islink(here) else "an empty file"
+            return Declaration(path, 0, target, "")
+    return None
+
+
 def find_started(root: str, of_packages: bool = False) -> dict[str, bool]:
     """Return the units that a boot starts, and whether it surely does.
 
@@ -105,6 +123,8 @@ def find_started(root: str, of_packages: bool = False) -> dict[str, bool]:
     """
     own = frozenset(list_folder(UNITS, root))
     by_owner = _list_starts(own, root)
+    for owner, names in read_preset_starts(_ALL_UNITS, root, read_script).items():
+        by_owner.setdefault(owner, set()).update(names)
     asked = {
         one
         for one in own
@@ -114,6 +134,7 @@ def find_started(root: str, of_packages: bool = False) -> dict[str, bool]:
     asked |= {"graphical.target"} if default == "multi-user.target" else set()
     waiting = deque(one for owner in by_owner.keys() - asked for one in by_owner[owner])
     waiting.append((default, True))
+    waiting.extend((one, False) for one in find_loader_units(read_loader(root)))
     started: dict[str, bool] = {}
     while waiting:
         name, is_sure = waiting.popleft()
@@ -122,26 +143,36 @@ def find_started(root: str, of_packages: bool = False) -> dict[str, bool]:
         if name in own and is_masked(name, root):
             continue
         started[name] = is_sure
-        more = [*by_owner.get(name, ())]
-        if name in own:
-            more += _find_named(read_script(f"{UNITS}/{name}", root))
-        elif of_packages:
-            folders = (_LOCAL_UNITS, _UNITS_OF_PACKAGES)
-            texts = filter(None, (read_script(f"{one}/{name}", root) for one in folders))
-            more += _find_named(next(texts, ""))
+        more = {*by_owner.get(name, ()), *_find_own(name, name in own, root, of_packages)}
         waiting.extend((one, is_sure and starts) for one, starts in more)
     return started
+
+
+def _find_own(name: str, is_own: bool, root: str, of_packages: bool) -> set[tuple[str, bool]]:
+    """Return what a unit itself starts, or the unit of another name that it is.
+
+    :param is_own: Whether the administrator has a unit or a link of that name.
+    """
+    if is_own:
+        alias = find_alias(f"{UNITS}/{name}", _ALL_UNITS, root)
+        named = _find_named(read_script(f"{UNITS}/{name}", root))
+        return {*named, (alias, True)} if alias else named
+    if not of_packages:
+        return set()
+    folders = (_LOCAL_UNITS, _UNITS_OF_PACKAGES)
+    texts = filter(None, (read_script(f"{one}/{name}", root) for one in folders))
+    return _find_named(next(texts, ""))
 
 
 def _list_starts(own: Collection[str], root: str) -> dict[str, set[tuple[str, bool]]]:
     """Return which units others start, by links and by drop-ins of targets and services."""
     found: dict[str, set[tuple[str, bool]]] = {}
-    for folder in (UNITS, _LOCAL_UNITS, _UNITS_OF_PACKAGES):
+    for folder in _ALL_UNITS:
         for name in own if folder == UNITS else list_folder(folder, root):
             owner, _dot, end = name.rpartition(".")
             if end in _LINKS and not _NOT_AT_BOOT.fullmatch(owner):
-                names = list_folder(f"{folder}/{name}", root)
-                found.setdefault(owner, set()).update((one, True) for one in names)
+                links = list_linked(f"{folder}/{name}", _ALL_UNITS, root)
+                found.setdefault(owner, set()).update(links)
     owners = [
         one for one in own
         if one.endswith((".target.d", ".service.d")) and not _NOT_AT_BOOT.fullmatch(one[:-2])
@@ -262,7 +293,6 @@ def _read_base(unit: str, root: str, looked: Looked) -> str:
     """Return the text of a unit of which only drop-ins are listed."""
     stem, at, instance = unit.partition("@")
     names = [unit, f"{stem}@.{instance.rpartition('.')[2]}"] if at else [unit]
-    folders = (UNITS, _LOCAL_UNITS, _UNITS_OF_PACKAGES)
-    paths = [f"{folder}/{name}" for name in names for folder in folders]
+    paths = [f"{folder}/{name}" for name in names for folder in _ALL_UNITS]
     looked.update(paths)
     return next(filter(None, (read_script(path, root) for path in paths)), "")

@@ -14,6 +14,7 @@ from ..core.cause import Cause, Remedy, cite, search
 from ..core.finding import FAIL, PASS, UNKNOWN, Requirement
 from ..core.quote import one_line
 from ..core.values import Declaration
+from .boot_credentials import CREDENTIALS
 from .causes_now import blame_container, blame_running, find_exhaustion
 from .lockouts import find_locking_values
 from .model import (
@@ -91,8 +92,12 @@ _MEMORY = ("vm.min_free_kbytes", "vm.nr_hugepages", "vm.overcommit_")
 def find_unclear(wanted: Requirement, facts: KernelFacts) -> list[Cause]:
     """Return the line that may set a key at boot, where nobody can say that it will, or to what."""
     forecast = predict_boot(facts)
-    if forecast.by is None or forecast.kind not in (SCRIPT, LOADER):
+    if forecast.by is None or forecast.kind not in (SCRIPT, LOADER, LATE, TUNED):
         return []
+    if forecast.kind == LATE:
+        return [_explain_late(facts)]
+    if forecast.kind == TUNED:
+        return _explain_recommended(facts, forecast.by)
     if forecast.kind == LOADER:
         text = f"{cite(forecast.by)} sets it where the next kernel is given that, and no file does"
         fix = fix_by_stating(facts, find_value(wanted, facts.running))
@@ -107,9 +112,26 @@ def find_unclear(wanted: Requirement, facts: KernelFacts) -> list[Cause]:
             return [Cause("sysctl-script-unclear", told, remedy, forecast.by)]
     if forecast.values:
         return []
-    text = f"{cite(forecast.by)} runs after the files are read, and may set {wanted.item}"
+    text = f"{cite(forecast.by)} {_when(forecast.by)}, and may set {wanted.item}"
     remedy = Remedy(f"have that line set {right}, or take it out")
     return [Cause("sysctl-script-unclear", text, remedy, forecast.by)]
+
+
+def _when(line: Declaration) -> str:
+    """Say when a line counts: a script runs, a credential or a kernel's word does not."""
+    if line.text.startswith("systemd."):
+        return "may be given to the next kernel"
+    is_read = line.path.endswith(CREDENTIALS) or "Credential" in line.text
+    return "is read after the files" if is_read else "runs after the files are read"
+
+
+def _explain_recommended(facts: KernelFacts, line: Declaration) -> list[Cause]:
+    """Return the line of a profile that tuned may choose itself, if one does."""
+    if not facts.recommended:
+        return []
+    text = f"{cite(line)} sets it where tuned chooses that profile by itself"
+    remedy = Remedy("name a profile in /etc/tuned/active_profile")
+    return [Cause("sysctl-tuned-wins", text, remedy, line)]
 
 
 def find_kernel_causes(wanted: Requirement, facts: KernelFacts) -> list[Cause]:
@@ -179,8 +201,18 @@ def _join(
 def _blame_module(state: KernelFacts) -> tuple[Cause, KernelFacts] | None:
     if not state.late:
         return None
+    if state.late_by is not None:
+        return _explain_late(state), state._replace(late="", late_by=None)
     text = f"{state.late} brings {state.key}, and is loaded after the files are read"
     return _join("sysctl-module-late", text, fix_by_loading(state), None)
+
+
+def _explain_late(state: KernelFacts) -> Cause:
+    """Return what keeps a module from being loaded early."""
+    line = state.late_by
+    stop = cite(line) if line else "nothing"
+    text = f"{stop} keeps {state.late} from being loaded, which brings {state.key}"
+    return Cause("sysctl-module-late", text, Remedy(f"take out {stop}"), line)
 
 
 def _blame_script(
@@ -191,7 +223,7 @@ def _blame_script(
             others = (*state.scripts[:index], *state.scripts[index + 1 :])
             for unclear in find_unclear(wanted, state):
                 return unclear, state._replace(scripts=others)
-            text = f"{cite(write.at)} runs after the files are read, and sets {write.at.value}"
+            text = f"{cite(write.at)} {_when(write.at)}, and sets {write.at.value}"
             fix = fix_script(index, state, find_value(wanted, state.running))
             if list_lines(state):  # What the files do wrong is said too.
                 fix = fix._replace(facts=state._replace(scripts=others))

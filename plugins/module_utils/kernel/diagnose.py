@@ -11,8 +11,14 @@ from ..core.distribution import find_distribution
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge
 from ..core.values import Declaration
 from ..host.look import Look
+from .boot_loader import find_loader_doubts
 from .boot_read import BootRead
-from .boot_scripts import ScriptWrite, find_loader_words, find_script_writes
+from .boot_scripts import (
+    ScriptWrite,
+    find_credential_writes,
+    find_loader_words,
+    find_script_writes,
+)
 from .host_read import KernelRead
 from .model import (
     LOADER,
@@ -113,9 +119,11 @@ def gather_key(key: str, boot: BootRead, running: str | None) -> KernelFacts:
         command_line=boot.command_line,
         loader=(*find_loader_words(key, boot.loader), *_find_early(key, boot)),
         tuned=boot.tuned,
+        recommended=boot.recommended,
         scripts=tuple(_find_writes(key, boot)),
         stopped_by=boot.stop,
-        late="" if module in boot.modules else module,
+        late="" if module in boot.modules.loaded else module,
+        late_by=boot.modules.stops.get(module),
         procps=find_procps(find_distribution(boot.os_release)),
         read_only=boot.is_read_only(key),
     )
@@ -123,9 +131,16 @@ def gather_key(key: str, boot: BootRead, running: str | None) -> KernelFacts:
 
 def _find_writes(key: str, boot: BootRead) -> Iterator[ScriptWrite]:
     """Yield what scripts set; a package's that reads files of its own says nothing of a key."""
-    for write in find_script_writes(key, boot.weighed_scripts):
+    for write in _list_writes(key, boot, boot.weighed_scripts):
         if not write.loads or write.at.path in boot.scripts:
             yield write
+
+
+def _list_writes(key: str, boot: BootRead, texts: Mapping[str, str]) -> Iterator[ScriptWrite]:
+    """Yield what sets a key once the files are read: credentials, then all that runs."""
+    yield from (ScriptWrite(one) for one in find_loader_doubts(boot.loader))
+    yield from find_credential_writes(key, boot.credentials)
+    yield from find_script_writes(key, texts)
 
 
 def _find_early(key: str, boot: BootRead) -> Iterator[Declaration]:
@@ -150,7 +165,7 @@ def _look_closer(facts: KernelFacts, look: Look) -> KernelFacts:
         others=boot.others,
         real=boot.real,
         fresh=boot.fresh,
-        scripts=tuple(find_script_writes(key, boot.all_scripts)),
+        scripts=tuple(_list_writes(key, boot, boot.all_scripts)),
         unknown_keys=frozenset(one for one in stated if not _exists(one)),
         open_files=use.files,
         use=use,
@@ -173,7 +188,7 @@ def trace_kernel(key: str, look: Look) -> list[Link]:
     facts = gather_key(key, boot, read_sysctl(key))
     if facts.running is None:
         raise ValueError(f"this kernel has no sysctl {key!r}")
-    facts = facts._replace(real=boot.real, scripts=tuple(find_script_writes(key, boot.all_scripts)))
+    facts = facts._replace(real=boot.real, scripts=tuple(_list_writes(key, boot, boot.all_scripts)))
     forecast = predict_boot(facts)
     start = find_start(facts)
     links = [Link("default", " or ".join(facts.defaults) or "unknown", "where nothing states it")]

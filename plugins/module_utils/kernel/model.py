@@ -76,7 +76,9 @@ class KernelFacts(NamedTuple):
     does not make again. ``defaults`` are the values that the key may have where nobody states
     it, none where that is not known. ``stopped_by`` is what keeps the files from being applied.
     ``loader`` are the words of the boot loader's files that a next kernel may be given.
-    ``late`` is the module that brings the key after that. ``unknown_keys`` are those stated in
+    ``recommended`` is what tuned does with each profile that it may choose itself.
+    ``late`` is the module that brings the key after that, ``late_by`` what keeps it from being
+    there before. ``unknown_keys`` are those stated in
     files that this kernel lacks.
     """
 
@@ -91,9 +93,11 @@ class KernelFacts(NamedTuple):
     command_line: str = ""
     loader: tuple[Declaration, ...] = ()
     tuned: Tuned | None = None
+    recommended: tuple[Tuned, ...] = ()
     scripts: tuple[ScriptWrite, ...] = ()
     stopped_by: Declaration | None = None
     late: str = ""
+    late_by: Declaration | None = None
     unknown_keys: frozenset[str] = frozenset()
     procps: Reader = PROCPS
     read_only: bool = False
@@ -189,9 +193,9 @@ def foresee_start(key: str, raises_nr_open: bool | None, raises_file_max: bool) 
 def predict_boot(facts: KernelFacts) -> Forecast:
     """Return what the key will be after a boot."""
     if (facts.key.startswith("net.") and _OF_INTERFACE.match(facts.key)) or facts.late:
-        return Forecast((), kind=LATE)
+        return Forecast((), facts.late_by, LATE)
     forecast = apply_files(facts, find_start(facts))
-    return _apply_scripts(facts, _apply_tuned(facts, forecast))
+    return _apply_scripts(facts, _apply_recommended(facts, _apply_tuned(facts, forecast)))
 
 
 def find_start(facts: KernelFacts) -> Forecast:
@@ -277,6 +281,18 @@ def _apply_tuned(facts: KernelFacts, before: Forecast) -> Forecast:
     if not tuned.reapplies or tuned.excludes(facts.key):
         return forecast
     return _apply(facts, _list_files_of_tuned(list_boot_files(facts)), facts.procps, forecast)
+
+
+def _apply_recommended(facts: KernelFacts, before: Forecast) -> Forecast:
+    """Return what the key may be with any of the profiles that tuned may choose itself."""
+    forecasts = [_apply_tuned(facts._replace(tuned=one), before) for one in facts.recommended]
+    others = [one for one in forecasts if one.values != before.values]
+    if not others:
+        return before
+    if not all(one.values for one in forecasts):
+        return next(one for one in others if not one.values)
+    values = dict.fromkeys(value for one in (before, *others) for value in one.values)
+    return Forecast(tuple(values), others[0].by, others[0].kind)
 
 
 def _list_files_of_tuned(files: Mapping[str, str]) -> dict[str, str]:

@@ -18,6 +18,7 @@ PROFILE_FOLDERS = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles
 MAIN_CONF = "/etc/tuned/tuned-main.conf"
 
 _SECTION = r"\[(?P<name>[^\]]+)\]"
+_WITHOUT = "balanced"
 _OFF = ("0", "false", "no", "off", "n")
 _ON = ("1", "true", "yes", "on", "y")
 
@@ -59,6 +60,16 @@ def find_includes(text: str) -> list[str]:
         if (option.section, option.name) == ("main", "include"):
             return [name.lstrip("-") for name in _split(str(option.at.value)) if name]
     return []
+
+
+def find_recommended(texts: Sequence[str]) -> list[str]:
+    """Return the profiles that files of recommend.d name, of which the machine decides one.
+
+    A section may have a number behind the name. What tuned takes where none fits is one of them.
+    """
+    headers = (re.match(_SECTION, line) for text in texts for line in text.split("\n"))
+    names = (header["name"].partition(",")[0].strip() for header in headers if header)
+    return list(dict.fromkeys((*names, _WITHOUT)))
 
 
 def merge_profiles(profiles: Sequence[tuple[str, str]]) -> dict[str, Declaration]:

@@ -43,6 +43,7 @@ from .tasks_causes import (
     predict_all,
     predict_level,
 )
+from .unit_writers_read import UnitWriters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,7 +141,8 @@ def _look_at_unit(place: str, unit: str, rule: UnitRule, tree: Tree) -> Foretold
             reason = f"there is no {unit} in this image, or it is masked"
             yield wanted, Forecast(UNKNOWN, reason=reason)
         elif wanted.item == TASKS:
-            yield wanted, foretell_tasks(wanted, _list_levels(unit, files, tree.root))
+            tasks = foretell_tasks(wanted, _list_levels(unit, files, tree.root))
+            yield wanted, _doubt_files(unit, tasks, tree)
         elif session:
             reason = f"{cite(session)} opens a session, and PAM can change it"
             yield wanted, Forecast(UNKNOWN, reason=reason)
@@ -154,7 +156,15 @@ def _look_at_unit(place: str, unit: str, rule: UnitRule, tree: Tree) -> Foretold
                 nr_open_line=boot.nr_open_line,
             )
             forecast = _foretell_range(wanted, rule.limits[wanted.item], facts, boot)
+            forecast = _doubt_files(unit, forecast, tree)
             yield wanted, _doubt_start(wanted.item, rule, forecast, facts, tree)
+
+
+def _doubt_files(unit: str, forecast: Forecast, tree: Tree) -> Forecast:
+    """Return a forecast that foretells no pass where a boot may write the unit's files anew."""
+    line = tree.at(UnitWriters).find(unit) if forecast.status == PASS else None
+    told = f"{cite(line)} may write unit files at boot" if line else ""
+    return Forecast(UNKNOWN, reason=told) if line else forecast
 
 
 def _foretell_range(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.host.files import list_folder, read_text
-from mlhost_limits.kernel import boot_read
+from mlhost_limits.kernel import tuned_read
 from mlhost_limits.kernel.boot_called_read import Called
 from mlhost_limits.kernel.boot_read import BootRead
 from mlhost_limits.kernel.boot_scripts import find_loader_words, find_script_writes
@@ -52,7 +52,7 @@ def test_a_bare_tree_says_nothing(tree: Tree) -> None:
     boot = tree.look()
     assert (boot.files, boot.others, boot.real, boot.command_line) == ({}, {}, {}, "")
     assert (boot.stop, boot.tuned, boot.scripts, boot.all_scripts) == (None, None, {}, {})
-    assert (boot.modules, boot.os_release, boot.raises_nr_open) == (frozenset(), {}, None)
+    assert (boot.modules.loaded, boot.os_release, boot.raises_nr_open) == (frozenset(), {}, None)
     assert not boot.raises_file_max
     assert not boot.applies_files
     assert not boot.is_read_only("no.such_key")
@@ -144,8 +144,7 @@ def test_modules_that_are_loaded_early(tree: Tree) -> None:
     tree.write("etc/modules-load.d/a.conf", "# one\nnf_conntrack\n")
     tree.write("usr/lib/modules-load.d/b.conf", "br-netfilter")
     tree.write("etc/modules-load.d/c", "x")
-    assert {"nf_conntrack", "br_netfilter"} <= tree.look().modules
-    assert "x" not in tree.look().modules
+    assert {"nf_conntrack", "br_netfilter"} == tree.look().modules.loaded
 
 
 def test_of_a_profile_that_is_nowhere_no_file_is_read(
@@ -158,7 +157,7 @@ def test_of_a_profile_that_is_nowhere_no_file_is_read(
         text: str | None = read_text(path, root)
         return text
 
-    monkeypatch.setattr(boot_read, "read_text", read)
+    monkeypatch.setattr(tuned_read, "read_text", read)
     tree.write("etc/tuned/active_profile", "gone\nsite\nlost/gone\n")
     tree.write("usr/lib/tuned/site/tuned.conf", f"[sysctl]\n{KEY}=2\n")
     tree.write("run/tuned/tuned.pid", "1")

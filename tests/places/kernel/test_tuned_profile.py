@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 from mlhost_limits.kernel.tuned_profile import (
     find_includes,
+    find_recommended,
     list_excluded,
     merge_profiles,
     read_exclude,
@@ -97,3 +98,9 @@ def test_the_switch_that_keeps_files_from_being_read_again(text: str, line: int 
 )
 def test_the_keys_that_files_do_not_give_again(text: str, keys: list[str]) -> None:
     assert list_excluded(read_exclude(text)) == keys
+
+
+def test_profiles_that_a_machine_may_be_given() -> None:
+    texts = ["# [no]\n[hpc-compute,2]\nvirt=\n[a]\n", "[a]\nsystem=.*(x).*\n"]
+    assert find_recommended(texts) == ["hpc-compute", "a", "balanced"]
+    assert find_recommended([]) == ["balanced"]

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A unit comes to a credential by the stores, by a file, or as a line says itself."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.kernel.boot_credentials import SYSCTL, find_asked
+from mlhost_limits.kernel.boot_units import parse_unit
+
+
+@pytest.mark.parametrize(
+    ("lines", "of_store", "paths", "stated"),
+    [
+        ("ImportCredential=sysctl.*", True, (), []),
+        ("ImportCredential=*", True, (), []),
+        ("ImportCredential=tmpfiles.*", False, (), []),
+        ("LoadCredential=sysctl.extra", True, (), []),
+        ("LoadCredential=sysctl.extra:other", True, (), []),
+        ("LoadCredential=sysctl.extra:/etc/x", False, ("/etc/x",), []),
+        ("LoadCredential=sysctl.other:/etc/x", False, (), []),
+        ("ImportCredential=sysctl.*\nImportCredential=", False, (), []),
+        ("SetCredential=sysctl.extra:vm.swappiness=1", False, (), [2]),
+        ("SetCredentialEncrypted=sysctl.extra:abc", False, (), [2]),
+        ("User=root", False, (), []),
+    ],
+)
+def test_how_a_unit_comes_to_it(
+    lines: str, of_store: bool, paths: tuple[str, ...], stated: list[int]
+) -> None:
+    asked = find_asked(parse_unit("/x.service", f"[Service]\n{lines}\n"), SYSCTL)
+    assert (asked.of_store, asked.paths) == (of_store, paths)
+    assert [one.line for one in asked.stated] == stated
