@@ -37,7 +37,7 @@ PURE = {
 FILES = sorted(PLUGINS.rglob("*.py"))
 ORDER = (
     *("core", "host", "write", "kernel", "sessions", "systemd", "containers", "processes"),
-    *("services", "shared_memory", "containerd", "docker", "podman", "slurm", "training"),
+    *("services", "shared_memory", "containerd", "docker", "podman", "crio", "slurm", "training"),
     *("words", "why", "heal", "workspace", "node", "watch", "verbs", "plugin"),
 )
 """Each folder may import itself and those before it; the verbs lie in the library itself."""

@@ -65,11 +65,13 @@ def check_containerd(policy: ContainerPolicy, canary: str, look: Look) -> Iterat
     """
     new = measure_new(policy, canary, look)
     for one in find_containers(look.processes):
-        yield from _look(one, policy, new)
+        yield from look_at_running(one, policy, new)
     yield from new.findings
 
 
-def _look(one: RunningContainer, policy: ContainerPolicy, new: Fresh) -> Iterator[Finding]:
+def look_at_running(
+    one: RunningContainer, policy: ContainerPolicy, new: Fresh
+) -> Iterator[Finding]:
     """Yield the findings of a running container, with why it falls short."""
     pid, levels = one.process.pid, tuple(read_levels(one.process.cgroup))
     try:
