@@ -22,8 +22,7 @@ _PLAYBOOK = "ansible-playbook mlhost.limits.provision"
 _ROLES = ("kernel", "sessions", "services", "docker", "podman", "slurm")
 _ROLE_OF = {
     **dict(zip(_ROLES, _ROLES)),
-    "containerd": "podman",
-    "crio": "podman",
+    **dict.fromkeys(("containerd", "crio"), "podman"),
     "shared_memory": "host",
 }
 _ALLOWED = {

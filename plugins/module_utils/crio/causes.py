@@ -45,7 +45,7 @@ CODES = {
 UNIT = "crio.service"
 _LIMITS_FILE = f"{DROP_INS}/95-limits.conf"
 _RESTART = ("systemctl", "restart", UNIT)
-_KEEP = "restart crio; containers go on, with what they have"
+_KEEP = "start running pods anew"
 
 
 class CrioFacts(NamedTuple):
@@ -132,18 +132,19 @@ def _find_stoppers(facts: CrioFacts, policy: ContainerPolicy) -> Iterator[Cause]
 def _then_restart(remedy: Remedy) -> Remedy:
     """Return a remedy with the restart without which CRI-O reads no limit: SIGHUP does not do."""
     commands = (*remedy.commands, _RESTART) if remedy.commands else ()
-    return Remedy(remedy.text, commands, _KEEP)
+    return Remedy(f"{remedy.text}, and restart crio", commands, _KEEP)
 
 
 def _blame_broken(error: ConfError) -> Cause:
     text = f"{cite(error.at)}: {error.reason}" if error.at.text else str(error)
-    remedy = Remedy("make it what crio.conf(5) accepts, or take the line out", (), _KEEP)
+    remedy = Remedy("make it what crio.conf(5) accepts, or take the line out")
     return Cause("crio-conf-unreadable", text, remedy, error.at)
 
 
 def _blame_option(option: str) -> Cause:
     text = f"crio was started with {option}, which takes the place of what all files state"
-    return Cause("crio-option", text, Remedy(f"take {option} out of {UNIT} or put it right"))
+    remedy = Remedy(f"take it out of what {UNIT} starts, or put it right there")
+    return Cause("crio-option", text, remedy)
 
 
 def _blame_age(facts: CrioFacts) -> Iterator[Cause]:

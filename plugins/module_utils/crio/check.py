@@ -13,7 +13,7 @@ from ..containers.findings import (
     judge_container_unknown,
     judge_start,
 )
-from ..containers.policy import ContainerPolicy
+from ..containers.policy import TASKS, ContainerPolicy
 from ..containers.read import find_running
 from ..core.cause import Cause, Outlook
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, judge
@@ -56,7 +56,9 @@ def measure_new(policy: ContainerPolicy, look: Look) -> Fresh:
         return Fresh([_explain(refused, facts, policy, look)])
     seen = find_limits(told, inherited)
     findings = [_hide(one, told) for one in judge_container(NEW, policy, seen, TOLD)]
-    return Fresh([_explain(one, facts, policy, look) for one in findings], seen.limits)
+    findings = [_explain(one, facts, policy, look) for one in findings]
+    fewer = [cause for one in findings if one.requirement.item == TASKS for cause in one.causes]
+    return Fresh(findings, seen.limits, tasks=fewer)
 
 
 def gather_crio(process: Process, look: Look) -> CrioFacts:
@@ -83,11 +85,11 @@ def find_limits(told: Stated, inherited: dict[str, Rlimit]) -> ContainerLimits:
 
 def _hide(finding: Finding, told: Stated) -> Finding:
     """Return the finding, unknown where crio's own soft limit is not what it hands down."""
-    wanted, stated = finding.requirement, told.block.ulimits if told.block else ()
-    if (wanted.item, wanted.bound, finding.status) == ("nofile", "soft", PASS):
-        if all(one.item != "nofile" for one in stated):
-            return judge(wanted, Observation(None, "", _HIDDEN))
-    return finding
+    wanted = finding.requirement
+    is_stated = any(one.item == "nofile" for one in (told.block.ulimits if told.block else ()))
+    if is_stated or (wanted.item, wanted.bound, finding.status) != ("nofile", "soft", PASS):
+        return finding
+    return judge(wanted, Observation(None, "", _HIDDEN))
 
 
 def _explain(finding: Finding, facts: CrioFacts, policy: ContainerPolicy, look: Look) -> Finding:

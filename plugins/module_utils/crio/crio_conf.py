@@ -65,7 +65,7 @@ def read_all(files: Mapping[str, str]) -> tuple[Stated, ...]:
 
 
 def read_conf(path: str, text: str) -> Stated:
-    """Return what a file states; a list that holds what is no limit has a ``fault``.
+    """Return what a file states; a list with an entry that is not a limit has a ``fault``.
 
     :param text: Read as latin-1, so that every byte survives.
     :raises ConfError: If it is not TOML, or a key has a value of another kind.

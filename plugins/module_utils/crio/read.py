@@ -84,5 +84,8 @@ def ask_crio() -> Stated:
 
     :raises OSError, ValueError: If it does not say.
     """
-    text = exchange("GET", "/config", address=_SOCKET, engine="CRI-O").decode("latin-1")
-    return read_conf(TOLD, text)
+    try:
+        text = exchange("GET", "/config", address=_SOCKET)
+    except (OSError, ValueError):
+        raise ConnectionError(f"{_SOCKET} does not say what crio gives a container") from None
+    return read_conf(TOLD, text.decode("latin-1"))

@@ -75,7 +75,6 @@ def exchange(
     kind: str = "application/json",
     address: str = SOCKET_PATH,
     timeout: float = 10.0,
-    engine: str = "Docker",
 ) -> bytes:
     """Send one HTTP/1.0 request to the daemon and return the body of its answer.
 
@@ -94,13 +93,11 @@ def exchange(
     try:
         answer = _talk(address, head.encode("ascii") + body, time.monotonic() + timeout)
     except FileNotFoundError:
-        raise FileNotFoundError(f"{address} does not exist: {engine} is not running here") from None
+        raise FileNotFoundError(f"{address} does not exist: Docker is not running here") from None
     except ConnectionRefusedError:
-        raise ConnectionRefusedError(
-            f"{address}: nobody listens, {engine} is not running"
-        ) from None
+        raise ConnectionRefusedError(f"{address}: nobody listens, Docker is not running") from None
     except PermissionError:
-        raise PermissionError(f"{address}: permission denied, {engine} answers root only") from None
+        raise PermissionError(f"{address}: permission denied, Docker answers root only") from None
     except (ConnectionResetError, BrokenPipeError):
         answer = b""
     except socket.timeout:
