@@ -10,7 +10,7 @@ from ..containers.policy import TASKS, ContainerPolicy
 from ..core.cause import Cause, Remedy, cite
 from ..core.finding import FAIL, PASS, Requirement
 from ..core.report import START
-from ..core.values import UNLIMITED, Declaration, NamedTuple, Rlimit, format_pair
+from ..core.values import ITEMS, UNLIMITED, Declaration, NamedTuple, Rlimit, format_quantity
 from ..podman.causes import (
     PodmanFacts,
     edit_at,
@@ -112,11 +112,12 @@ def find_excess(stated: tuple[Stated, ...], facts: CrioFacts) -> dict[str, Ulimi
 
 def describe_excess(ulimit: Ulimit, facts: CrioFacts) -> str:
     """Say above what an entry is."""
-    item, limit = ulimit.item, ulimit.limit
-    text = f"{item} {format_pair(item, limit)} is above"
-    if item == "nofile" and limit.hard > facts.nr_open:
+    item, unit = ulimit.item, ITEMS[ulimit.item].unit
+    text = f"{item} {format_quantity(ulimit.limit.hard, unit)} is above"
+    if item == "nofile" and ulimit.limit.hard > facts.nr_open:
         return f"{text} fs.nr_open, {facts.nr_open}"
-    return f"{text} crio's own {format_pair(item, facts.ceilings[item])}, which it may not raise"
+    own = format_quantity(facts.ceilings[item].hard, unit)
+    return f"{text} crio's own hard limit, {own}, which it may not raise"
 
 
 def _find_stoppers(facts: CrioFacts, policy: ContainerPolicy) -> Iterator[Cause]:

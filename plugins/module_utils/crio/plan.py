@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from ..containers.policy import ContainerPolicy
 from ..core.quote import one_line
-from ..core.values import Rlimit, format_pair
+from ..core.values import ITEMS, Rlimit, format_quantity
 from ..podman.plan import Engine
 from .crio_conf import DROP_INS, OPTIONS, OWN, TABLE, order_files, read_all
 
@@ -24,10 +24,12 @@ def find_refusals(
     """
     for item, limit in asked.stated.items():
         if item in ceilings and limit.hard > ceilings[item].hard:
-            has, wanted = format_pair(item, ceilings[item]), format_pair(item, limit)
+            wanted, has = (
+                format_quantity(one.hard, ITEMS[item].unit) for one in (limit, ceilings[item])
+            )
             yield (
-                f"{ENGINE.path}.limits.{item}: {wanted} is above crio's own {has}, and crio lacks"
-                " CAP_SYS_RESOURCE, so that no container would start"
+                f"{ENGINE.path}.limits.{item}: {wanted} is above crio's own hard limit, {has}, and"
+                " crio lacks CAP_SYS_RESOURCE, so that no container would start"
             )
     other = options.get("config-dir")
     if other and other.partition("=")[2].rstrip("/") != DROP_INS:
