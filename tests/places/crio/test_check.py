@@ -104,10 +104,14 @@ def test_a_node_of_crio_is_told_from_one_without_containers(
     assert "ask for containers.crio" in describe_absence([])
 
 
-def test_only_the_crio_of_its_unit_is_the_hosts() -> None:
+def test_only_the_crio_of_its_unit_is_the_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A name proves nothing."""
-    mine = Process(os.getpid(), "crio", 0, "0::/user.slice/user-1000.slice/crio.service", 1)
-    assert find_crio([mine, mine._replace(cgroup="0::/system.slice/crio.service")]) is None
+    own = Process(os.getpid(), "crio", 0, "0::/system.slice/crio.service", 1)
+    assert find_crio([own]) is None  # It is a Python.
+    monkeypatch.setattr("mlhost_limits.crio.read.is_daemon", lambda *_words: True)
+    inside = own._replace(cgroup="0::/user.slice/user-1000.slice/crio.service")
+    assert find_crio([inside, own._replace(uid=7), own]) == own
+    assert find_crio([inside]) is None
 
 
 def test_options_and_variables_of_crio(tmp_path: Path) -> None:
