@@ -38,6 +38,7 @@ options:
       - C(shared_memory.size) is what /dev/shm of the host must have at least.
       - C(containers.podman) has the same, and C(users) whose rootless containers are checked too.
       - C(containers.containerd) has C(limits), which pods and other containers inherit from it.
+      - C(containers.crio) has C(limits) and C(tasks), the defaults of a new container of CRI-O.
       - C(processes) is a list of C(limits) of running processes, chosen by C(user), C(name) or
         C(unit). They are only checked.
       - C(jobs.slurm) has the C(limits) of jobs of Slurm, the C(partitions) in which one is tried

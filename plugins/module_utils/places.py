@@ -8,6 +8,7 @@ from typing import Any
 
 from .containerd.place import Containerd
 from .core.values import Rlimit
+from .crio.place import Crio
 from .docker.place import Docker
 from .host.look import Look, Process
 from .host.place import Place
@@ -27,6 +28,7 @@ PLACES: tuple[Place[Any], ...] = (
     Containerd(),
     Docker(),
     Podman(),
+    Crio(),
     Slurm(),
     Steps(),
     SharedMemory(),

@@ -20,10 +20,15 @@ if TYPE_CHECKING:
 
 _PLAYBOOK = "ansible-playbook mlhost.limits.provision"
 _ROLES = ("kernel", "sessions", "services", "docker", "podman", "slurm")
-_ROLE_OF = {**dict(zip(_ROLES, _ROLES)), "containerd": "podman", "shared_memory": "host"}
+_ROLE_OF = {
+    **dict(zip(_ROLES, _ROLES)),
+    **dict.fromkeys(("containerd", "crio"), "podman"),
+    "shared_memory": "host",
+}
 _ALLOWED = {
     "docker.service": "; docker_restart does it, and ends containers without live-restore",
     "containerd.service": "; containerd_restart does it, and containers go on",
+    "crio.service": "; crio_restart does it, and containers go on",
     "slurmd.service": "; slurm_restart does it, and steps of jobs go on",
 }
 _LONGEST = 300

@@ -44,6 +44,7 @@ options:
       - containerd
       - docker
       - podman
+      - crio
       - slurm
       - slurm_steps
       - shared_memory
@@ -56,6 +57,7 @@ options:
       - containerd
       - docker
       - podman
+      - crio
       - slurm
       - slurm_steps
       - shared_memory

@@ -13,8 +13,9 @@ author: The mlhost.limits founders (!UNKNOWN)
 description:
   - Makes any section of a policy, or all of it, true in one run. Logins through limits.d, the
     kernel's values through sysctl.d and at once, services and user managers through drop-ins of
-    systemd, containers through Docker's daemon.json, Podman's containers.conf.d and a drop-in of
-    containerd's unit, jobs of Slurm through a drop-in of slurmd, /dev/shm through fstab.
+    systemd, containers through Docker's daemon.json, drop-ins of Podman's containers.conf, of
+    CRI-O's crio.conf and of containerd's unit, jobs of Slurm through a drop-in of slurmd, /dev/shm
+    through fstab.
   - Refuses before it writes whatever would lock the host or stop a daemon, all problems at once.
     Examples are a nofile above fs.nr_open, or a Docker default that is also a flag of its unit.
   - Writes files of its own. A line of somebody else's that beats them is reported with its file
@@ -44,6 +45,7 @@ options:
       - containerd
       - docker
       - podman
+      - crio
       - slurm
       - shared_memory
     default:
@@ -53,6 +55,7 @@ options:
       - containerd
       - docker
       - podman
+      - crio
       - slurm
       - shared_memory
   state:
@@ -107,6 +110,13 @@ options:
     description:
       - Whether containerd may be restarted where its new limits need it. Containers go on, with
         the limits that they have.
+    type: bool
+    default: false
+  crio_restart:
+    description:
+      - Whether crio may be restarted where its new limits need it. Containers go on, with the
+        limits that they have.
+      - If it does not come back, its old drop-in is put back.
     type: bool
     default: false
   slurm_restart:

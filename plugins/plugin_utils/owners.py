@@ -18,6 +18,7 @@ _PATHS = {
     "containerd": ("containers", "containerd"),
     "docker": ("containers", "docker"),
     "podman": ("containers", "podman"),
+    "crio": ("containers", "crio"),
     "slurm": ("jobs", "slurm"),
     "shared_memory": ("shared_memory",),
 }
@@ -29,6 +30,7 @@ _FILES = {
     "containerd": "the drop-in of containerd",
     "docker": "/etc/docker/daemon.json",
     "podman": "the drop-in of containers.conf",
+    "crio": "the drop-in of crio.conf",
     "slurm": "the drop-in of slurmd",
     "shared_memory": "the line of /dev/shm in /etc/fstab",
 }

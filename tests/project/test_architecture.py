@@ -38,7 +38,7 @@ PURE = {
 FILES = sorted(PLUGINS.rglob("*.py"))
 ORDER = (
     *("core", "host", "write", "kernel", "sessions", "systemd", "containers", "processes"),
-    *("services", "shared_memory", "containerd", "docker", "podman", "slurm", "training"),
+    *("services", "shared_memory", "containerd", "docker", "podman", "crio", "slurm", "training"),
     *("words", "why", "heal", "workspace", "node", "watch", "verbs", "plugin"),
 )
 """Each folder may import itself and those before it; the verbs lie in the library itself."""
@@ -132,7 +132,7 @@ def test_a_verb_loads_what_it_needs_and_no_more() -> None:
     done = subprocess.run(words, cwd=TOP, capture_output=True, check=True, text=True)
     paths = done.stdout.split()
     assert len(paths) <= 55
-    assert sum(len(Path(path).read_text(encoding="utf-8").splitlines()) for path in paths) <= 4780
+    assert sum(len(Path(path).read_text(encoding="utf-8").splitlines()) for path in paths) <= 4840
 
 
 def is_pure(path: Path) -> bool:

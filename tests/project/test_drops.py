@@ -12,6 +12,8 @@ from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.distribution import Dialect
 from mlhost_limits.core.plan import SectionPlan
 from mlhost_limits.core.reader import Limit
+from mlhost_limits.crio.crio_conf import DROP_INS as OF_CRIO
+from mlhost_limits.crio.plan import ENGINE
 from mlhost_limits.kernel.plan import KernelOptions, plan_kernel
 from mlhost_limits.kernel.policy import KernelValue
 from mlhost_limits.podman.containers_conf import DROP_INS
@@ -73,6 +75,10 @@ def run_podman(files: Texts, policy: ContainerPolicy) -> SectionPlan:
     return plan_podman(policy, PodmanState(files), 1048576, override=True)
 
 
+def run_crio(files: Texts, policy: ContainerPolicy) -> SectionPlan:
+    return plan_podman(policy, PodmanState(files), 1048576, True, engine=ENGINE)
+
+
 def run_slurm(files: Texts, policy: SlurmPolicy) -> SectionPlan:
     dropins = held(files, f"{SYSTEMD}/system/slurmd.service.d")
     facts = UnitFacts("slurmd.service", Files(MAIN, dropins), MANAGER)
@@ -128,6 +134,17 @@ SECTIONS: dict[str, tuple[Callable[..., SectionPlan], Texts, list[object]]] = {
             ContainerPolicy(BOTH),
             ContainerPolicy(ONE),
             ContainerPolicy({}, 2**30),
+            ContainerPolicy(LOW),
+        ],
+    ),
+    "crio": (
+        run_crio,
+        {f"{OF_CRIO}/zz": '[crio.runtime]\ndefault_ulimits = ["nofile=5:5"]\npids_limit = 5\n'},
+        [
+            ContainerPolicy(BOTH, tasks=500),
+            ContainerPolicy(BOTH),
+            ContainerPolicy(ONE),
+            ContainerPolicy({}, tasks=500),
             ContainerPolicy(LOW),
         ],
     ),

@@ -11,8 +11,8 @@ TOP = Path(__file__).parents[2]
 PICTURE = TOP / "docs" / "images" / "house.svg"
 _GROUPS = (
     ("what no place owns", ("core", "host", "write")),
-    ("places that others build on", ("kernel", "sessions", "systemd", "containers")),
-    ("places", ("processes", "services", "shared_memory", "containerd", "docker", "podman")),
+    ("places that others build on", ("kernel", "sessions", "systemd", "containers", "processes")),
+    ("places", ("services", "shared_memory", "containerd", "docker", "podman", "crio")),
     ("jobs and nodes", ("slurm", "training", "words", "workspace", "node")),
     ("what is asked", ("verbs",)),
 )
@@ -39,6 +39,7 @@ _SAYS = {
     "containerd": "what pods inherit",
     "docker": "root's and rootless",
     "podman": "root's and users'",
+    "crio": "what its files state",
     "slurm": "jobs, steps, logins",
     "verbs": "loops over places.py",
 }

@@ -64,6 +64,20 @@ def _of_containerd(old: bool) -> tuple[Daemon, ...]:
     return containerd, shim, Daemon("pause", 47, inside, limits=few, old=True, parent=46)
 
 
+def _of_crio(old: bool) -> tuple[Daemon, ...]:
+    words = ("/usr/bin/conmon", "-c", _OTHER, "-b", "/run/pods/it", "--exit-dir", "/run/crio/exits")
+    pod = "/kubepods.slice/kubepods-pod12345678_1234_1234_1234_123456789012.slice"
+    unit = "/system.slice/crio.service"
+    crio = Daemon("crio", 51, unit, ("/usr/sbin/crio",), old=old, socket="/run/crio/crio.sock")
+    conmon = Daemon("conmon", 52, f"{pod}/crio-conmon-{_OTHER}.scope", words, old=old)
+    few = {"nofile": (600, 600)}
+    return (
+        crio,
+        conmon,
+        Daemon(*("pause", 53, f"{pod}/crio-{_OTHER}.scope"), limits=few, old=True, parent=52),
+    )
+
+
 def _of_slurm(old: bool) -> tuple[Daemon, ...]:
     words = ("slurmstepd: [17.batch]", "600")
     few = {"nofile": (600, 700)} if old else {}
@@ -154,6 +168,16 @@ CASES = {
         Setting(_of_containerd(old=False), ("ctr",)),
         {"containerd_restart": True},
         (("new-container:containerd", "nofile"), ("new-container:containerd", "memlock")),
+    ),
+    "crio": Case(
+        {"containers": {"crio": {"limits": {"nofile": 900}, "tasks": 4000}}},
+        Setting(_of_crio(old=True)),
+        Setting(_of_crio(old=False)),
+        {"crio_restart": True},
+        (
+            *(("new-container:crio", "nofile"), ("new-container:crio", "tasks")),
+            *(("new-container:crio", "memlock"), ("new-container:crio", "shm_size")),
+        ),
     ),
     "slurm": Case(
         {"jobs": {"slurm": {"limits": {"nofile": 2000}, "memory": "64MiB", "cpus": 1}}},

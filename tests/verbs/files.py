@@ -38,6 +38,14 @@ ENGINES = {
     "/etc/containers/containers.conf": '[containers]\ndefault_ulimits = [\n  "nofile=700:700",\n]\n',
     "/etc/containers/containers.conf.d/95-site.conf": '[containers]\nshm_size = "32m"\n',
     "/etc/containerd/config.toml": "version = 2\n",
+    "/etc/crio/crio.conf": '[crio.runtime]\ndefault_ulimits = [\n  "nofile=700:800",\n  "core=0:0",\n]\n',
+    "/run/pods/it/config.json": json.dumps(
+        {
+            "process": {"rlimits": [{"type": "RLIMIT_NOFILE", "soft": 600, "hard": 600}]},
+            "linux": {"resources": {"pids": {"limit": 600}}},
+        }
+    ),
+    "/etc/crio/crio.conf.d/10-site": "[crio.runtime]\npids_limit = 600\n",
     "/etc/slurm/slurm.conf": "ClusterName=c\nSlurmctldHost=node1\nNodeName=node1 CPUs=2\n"
     "PartitionName=batch Nodes=node1 Default=YES\n",
 }
@@ -90,7 +98,7 @@ _PROGRAMS = {"docker": "dockerd", "ssh": "sshd"}
 USR = {
     **{
         f"lib/systemd/system/{name}.service": _UNIT.format(_PROGRAMS.get(name, name))
-        for name in ("docker", "slurmd", "ssh", "cron", "containerd")
+        for name in ("docker", "slurmd", "ssh", "cron", "containerd", "crio")
     },
     "lib/systemd/system/containerd.service": _UNIT.format("containerd") + "LimitNOFILE=infinity\n",
     "lib/systemd/system/user@.service": "[Service]\nUser=%i\nPAMName=systemd-user\n",
@@ -99,11 +107,13 @@ USR = {
     "lib/systemd/libsystemd-shared-252.so": "",
     "lib/sysctl.d/50-default.conf": "kernel.sysrq = 0x01b6\n",
 }
+_POD = "/kubepods.slice/kubepods-pod12345678_1234_1234_1234_123456789012.slice"
 _OF_ALICE = "/user.slice/user-1000.slice/user@1000.service"
 CGROUPS = {
     "/system.slice/jobs.service/pids.max": "400\n",
     "/system.slice/pids.max": "max\n",
     "/system.slice/mlhost-canary-100.service/pids.max": "300\n",
+    f"{_POD}/crio-{'cd34' * 16}.scope/pids.max": "600\n",
     f"{_OF_ALICE}/pids.max": "max\n",
     f"{_OF_ALICE}/app.slice/pids.max": "350\n",
     f"{_OF_ALICE}/app.slice/mlhost-canary-100.service/pids.max": "max\n",

@@ -25,7 +25,19 @@ _NEWNS, _NEWCGROUP, _NEWUTS, _NEWIPC, _NEWPID = 0x20000, 0x2000000, 0x4000000, 0
 _BIND, _REC, _PRIVATE = 0x1000, 0x4000, 0x40000
 _OPAQUE = ("lib/systemd", "lib/sysctl.d", "lib/tuned", "lib/modules-load.d", "share/containers")
 _HIDDEN = (
-    *("docker", "dockerd", "containerd", "ctr", "podman", "sshd", "cron", "sudo", "su", "agetty"),
+    *(
+        "docker",
+        "dockerd",
+        "containerd",
+        "ctr",
+        "crio",
+        "podman",
+        "sshd",
+        "cron",
+        "sudo",
+        "su",
+        "agetty",
+    ),
     *("slurmd", "slurmctld", "scontrol", "sinfo", "srun", "scancel", "systemctl", "systemd-run"),
     *("runc", "crun", "tuned", "tuned-adm", "nvidia-smi", "dockerd-rootless.sh"),
 )

@@ -64,14 +64,17 @@ def _blame(base: BaseSpec, given: str, do: str, text: str | None) -> Cause:
 
 
 def find_tasks_causes(
-    wanted: Requirement, bounds: Bounds, task: Started, base: BaseSpec | None
+    wanted: Requirement, bounds: Bounds, task: Started, new: Sequence[Cause]
 ) -> list[Cause]:
-    """Return why a running container's own bound on tasks is too low, or that of its pod."""
-    return [*_find_own_tasks(wanted, bounds, task, base), *_find_pod_tasks(wanted, bounds)]
+    """Return why a running container's own bound on tasks is too low, or that of its pod.
+
+    :param new: Why a new pod's own bound is too low as well.
+    """
+    return [*_find_own_tasks(wanted, bounds, task, new), *_find_pod_tasks(wanted, bounds)]
 
 
 def _find_own_tasks(
-    wanted: Requirement, bounds: Bounds, task: Started, base: BaseSpec | None
+    wanted: Requirement, bounds: Bounds, task: Started, new: Sequence[Cause]
 ) -> list[Cause]:
     own, stated = bounds.own, task.tasks
     if own is None or wanted.is_met_by(own.most) or task.limits is None:
@@ -83,10 +86,15 @@ def _find_own_tasks(
         text = f"{task.name} was started with {given}, and {own.path} has {own.most} now"
         remedy = Remedy(f"start {task.name} anew, and look for what changes that")
         return [Cause("containerd-changed-inside", text, remedy)]
-    new = blame_base_tasks(wanted, base) if task.in_pod else []
     text = f"{task.name} was started with a pids limit of {stated}"
+    if task.in_pod:
+        return [*new, Cause("containerd-container-older", text, _start_anew(task))]
     remedy = Remedy(f"start {task.name} with more: nerdctl run --pids-limit, or its specification")
-    return [*new, Cause("containerd-own-spec", text, remedy)]
+    return [Cause("containerd-own-spec", text, remedy)]
+
+
+def _start_anew(task: Started) -> Remedy:
+    return Remedy(f"start {task.name} anew: a running container keeps what it started with")
 
 
 def _find_pod_tasks(wanted: Requirement, bounds: Bounds) -> list[Cause]:
@@ -124,7 +132,7 @@ def find_task_causes(
     :param fresh: What a new one has, where that was measured.
     """
     stated = (task.limits or {}).get(wanted.item)
-    again = Remedy(f"start {task.name} anew: a running container keeps what it started with")
+    again = _start_anew(task)
     if stated is not None and wanted.pick(stated) != has:
         text = f"{task.name} was started with {_show(wanted, stated)}, and has"
         text += f" {wanted.bound} {_show_one(wanted.item, has)} now: something changed it"

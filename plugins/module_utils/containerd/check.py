@@ -55,6 +55,8 @@ class Fresh(NamedTuple):
     findings: Sequence[Finding]
     limits: Mapping[str, Rlimit] = {}
     base: BaseSpec | None = None
+    tasks: Sequence[Cause] = ()
+    """Why a new one's own bound on tasks is too low, beside the base specification."""
     levels: Sequence[Level] = ()
 
 
@@ -65,11 +67,13 @@ def check_containerd(policy: ContainerPolicy, canary: str, look: Look) -> Iterat
     """
     new = measure_new(policy, canary, look)
     for one in find_containers(look.processes):
-        yield from _look(one, policy, new)
+        yield from look_at_running(one, policy, new)
     yield from new.findings
 
 
-def _look(one: RunningContainer, policy: ContainerPolicy, new: Fresh) -> Iterator[Finding]:
+def look_at_running(
+    one: RunningContainer, policy: ContainerPolicy, new: Fresh
+) -> Iterator[Finding]:
     """Yield the findings of a running container, with why it falls short."""
     pid, levels = one.process.pid, tuple(read_levels(one.process.cgroup))
     try:
@@ -101,7 +105,8 @@ def _explain_running(finding: Finding, task: Started, bounds: Bounds, new: Fresh
         return finding
     if wanted.item == TASKS:
         given = Given(task.tasks, task.limits is not None)
-        own = find_tasks_causes(wanted, bounds, task, new.base)
+        fewer = [*blame_base_tasks(wanted, new.base), *new.tasks]
+        own = find_tasks_causes(wanted, bounds, task, fewer)
         return _explain_tasks(finding, given, own, bounds)
     same = (one for one in new.findings if one.requirement._replace(place=wanted.place) == wanted)
     causes = [cause for one in same for cause in one.causes]
@@ -136,7 +141,7 @@ def measure_new(policy: ContainerPolicy, canary: str, look: Look) -> Fresh:
     if seen.found is None:
         return Fresh(findings, {}, base)
     told = list(_explain(findings, policy, seen.found, process, base, look))
-    return Fresh(told, seen.found.limits, base, seen.found.levels)
+    return Fresh(told, seen.found.limits, base, levels=seen.found.levels)
 
 
 def _explain(

@@ -11,7 +11,7 @@ from typing import Any
 from ..containers.cgroup import CONTAINERD, CRIO
 from ..containers.findings import Canary, build_program, refuse_machine
 from ..containers.limits_read import read_container_limits
-from ..containers.read import RunningContainer, find_running
+from ..containers.read import RunningContainer, find_monitor, find_running
 from ..containers.spec import Started, read_spec
 from ..core.cgroup import find_home
 from ..core.values import UNLIMITED
@@ -40,17 +40,20 @@ def find_containerd(processes: Iterable[Process]) -> Process | None:
 
 def describe_absence(processes: Iterable[Process]) -> str:
     """Return why there is no containerd to ask; that of a snap is a service like another."""
+    processes = list(processes)
     running = (one for one in processes if one.comm == "containerd" and one.uid == 0)
     units = (find_home(one.cgroup).unit for one in running)
     snap = next((unit for unit in units if unit.startswith("snap.")), "")
     if snap:
         return f"containerd is that of a snap here: ask for {snap} below services.units"
+    if find_running(processes, (CRIO,)):
+        return "CRI-O runs the containers of this host: ask for containers.crio"
     return f"no containerd of {UNIT} is running on this host"
 
 
 def find_containers(processes: Iterable[Process]) -> list[RunningContainer]:
     """Return the containers of Kubernetes, of ctr and of nerdctl that run, but for our own."""
-    found = find_running(processes, (CONTAINERD, CRIO))
+    found = find_running(processes, (CONTAINERD,))
     return [one for one in found if one.container.namespace != NAMESPACE]
 
 
@@ -75,6 +78,9 @@ def read_task(one: RunningContainer) -> Started:
     """Return what is known of how a running container was started."""
     from ..containers.spec_read import read_started  # Where one has too little.
 
+    monitor = find_monitor(one.process.pid)
+    if monitor and monitor.bundle:  # CRI-O's.
+        return read_started(one.container, f"{monitor.bundle}/config.json", one.owner)
     paths = find_paths(f"{_STATES}/*/{_escape(one.container.id)}/config.json")
     return read_started(one.container, next(iter(paths), ""))
 

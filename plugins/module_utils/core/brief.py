@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _APPEND = r"echo ('(?:[^']|'\"'\"')*'|[^\s'\"]+) >> (\S+)"
 _MOST_TEXTS, _MOST_LINES = 2, 5
-_ENDS = r"systemctl (?:--\S+ )*(?:re)?(?:start|load-or-restart) (?!ssh)"
+_ENDS = r"systemctl (?:--\S+ )*(?:re)?(?:start|load-or-restart) (?!ssh|crio)"
 _EDITS = (" >> ", "nothing was done")  # In a command that adds to a file, or edits a line.
 _ACTIVATES = r"(?:^|[\s'])(?:systemctl(?! stop)|sysctl(?! -w)|mount|scontrol|podman|docker) "
 _LIVING = (
@@ -44,7 +44,7 @@ _LIVING = (
     ("--container", r"container:(?:docker|podman)/([\w.-]+)"),
 )
 """How ``heal`` is told of what runs; a container of a user's own is not root's to raise."""
-_AFTER = {"docker": "restart docker"}
+_AFTER = {"docker": "restart docker", "crio": "restart crio"}
 """What must be done before a section that was provisioned counts, where no cause says so."""
 
 

@@ -27,6 +27,7 @@ _STATED_BY_US = {
     "docker-containerd-too-low": "docker",
     "docker-shm-not-stated": "docker",
     "podman-not-stated": "podman",
+    "crio-not-stated": "crio",
     "shm-not-stated": "shared_memory",
 }
 """Causes that ``provision`` alone mends, since it states what nobody states: with its sections."""

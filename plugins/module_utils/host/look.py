@@ -86,6 +86,11 @@ def may_lock_memory(pid: int, proc: str = "/proc") -> bool:
     return _has(_IPC_LOCK, str(pid), proc)
 
 
+def may_raise(pid: int, proc: str = "/proc") -> bool:
+    """Tell whether a process has CAP_SYS_RESOURCE, so that it may give more than it has."""
+    return _has(_SYS_RESOURCE, str(pid), proc)
+
+
 @lru_cache(maxsize=None)
 def may_raise_limits(proc: str = "/proc") -> bool:
     """Tell whether sessions that this process opens may raise hard limits.

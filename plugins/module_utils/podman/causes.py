@@ -45,6 +45,7 @@ CODES = {
 _DEFAULT_SHM = 65536000
 _LIMITS_FILE, _SHM_FILE = f"{DROP_INS}/95-limits.conf", f"{DROP_INS}/95-shm.conf"
 _TASKS_FILE = f"{DROP_INS}/95-tasks.conf"
+_TABLE = "[containers]"
 
 
 class _Setting(NamedTuple):
@@ -154,7 +155,9 @@ def _find_stoppers(facts: PodmanFacts, policy: ContainerPolicy) -> list[Cause]:
         if item == "nofile" and asked > facts.nr_open:
             text = f"{cite(ulimit.at)} asks for more than fs.nr_open, {facts.nr_open}"
             target = policy.choose(item, ulimit.limit, facts.nr_open)
-            causes.append(Cause("podman-above-nr-open", text, _rewrite(ulimit, target), ulimit.at))
+            causes.append(
+                Cause("podman-above-nr-open", text, rewrite_entry(ulimit, target), ulimit.at)
+            )
         else:
             has = format_quantity(facts.session[item].hard, ITEMS[item].unit)
             text = (
@@ -181,11 +184,11 @@ def _explain_limit(
         whose = f" (of {facts.user or 'root'}'s own)" if USERS_MAIN in winner.at.path else ""
         text = f"{cite(winner.at)} gives new containers {format_entry(item, winner.limit)}{whose}"
         shadows = tuple(one.at for one in earlier)
-        return (Cause("podman-conf-line", text, _rewrite(winner, target), winner.at, shadows),)
+        return (Cause("podman-conf-line", text, rewrite_entry(winner, target), winner.at, shadows),)
     target = policy.choose(item, Rlimit(0, UNLIMITED if item != "nofile" else facts.nr_open))
     if given.block is not None and earlier:
         text = f"{cite(given.block.at)} replaces the list that states {item}, and leaves it out"
-        remedy = _insert(format_entry(item, target), given.block.at)
+        remedy = insert_entry(format_entry(item, target), given.block.at)
         shadows = tuple(one.at for one in earlier)
         return (Cause("podman-list-replaced", text, remedy, given.block.at, shadows),)
     unread = _find_unread(item, facts.unread) or _find_open_list(facts.unread)
@@ -194,7 +197,9 @@ def _explain_limit(
     at = given.block.at if given.block else None
     text = f"no file of containers.conf states {item}, so that whoever starts a container decides"
     entry = format_entry(item, target)
-    return (Cause("podman-not-stated", text, _insert(entry, at) if at else _state(entry)),)
+    return (
+        Cause("podman-not-stated", text, insert_entry(entry, at) if at else state_entry(entry)),
+    )
 
 
 def _find_earlier(wanted: Requirement, stated: Sequence[Stated]) -> list[Ulimit]:
@@ -241,15 +246,15 @@ def _blame_setting(key: _Setting, at: Declaration | None, told: str, facts: Podm
         return Cause("podman-not-stated", text, _state_line(line, key.file))
     remedy = Remedy(f"make it {line}")
     if re.match(rf"\s*{key.name}\s*=", at.text, re.IGNORECASE):
-        remedy = _edit(at, f"s/^\\([^=]*=\\).*/\\1 {key.wanted}/", remedy.text)
+        remedy = edit_at(at, f"s/^\\([^=]*=\\).*/\\1 {key.wanted}/", remedy.text)
     return Cause("podman-conf-line", f"{cite(at)} {told}", remedy, at)
 
 
 def _state_line(line: str, path: str) -> Remedy:
     """State a line in a drop-in of its own, unless that exists by now."""
-    script = f"[ ! -e {path} ] && printf '%s\\n' '[containers]' {shlex.quote(line)}"
+    script = f"[ ! -e {path} ] && printf '%s\\n' '{_TABLE}' {shlex.quote(line)}"
     script += f" > {path}" + refuse(path, "exists by now: nothing was done.")
-    return Remedy(f"state it: {line} in {path}", _make(script))
+    return Remedy(f"state it: {line} in {path}", _make(script, path))
 
 
 def _find_unread(word: str, unread: Sequence[Unread]) -> Unread | None:
@@ -267,39 +272,39 @@ def _blame_unread(one: Unread, key: str) -> Cause:
     name = one.at.text.partition("=")[0].strip().strip("\"'")
     remedy = Remedy(f"state {key} in the section [containers]")
     if NO_KEY in one.reason and "." not in name:
-        remedy = _edit(one.at, f"s/^\\([ \\t]*\\)[^=]*=/\\1{key} =/", f"call it {key}")
+        remedy = edit_at(one.at, f"s/^\\([ \\t]*\\)[^=]*=/\\1{key} =/", f"call it {key}")
     return Cause("podman-key-unknown", text, remedy, one.at)
 
 
-def _rewrite(ulimit: Ulimit, target: Rlimit) -> Remedy:
+def rewrite_entry(ulimit: Ulimit, target: Rlimit) -> Remedy:
     old, new = str(ulimit.at.value), format_entry(ulimit.item, target)
     if old not in ulimit.at.text:
         return Remedy(f"make it {new}")
-    return _edit(ulimit.at, f"s/{old}/{new}/".replace("+", "\\+"), f"make it {new}")
+    return edit_at(ulimit.at, f"s/{old}/{new}/".replace("+", "\\+"), f"make it {new}")
 
 
-def _insert(entry: str, at: Declaration) -> Remedy:
-    return _edit(at, f's/\\[\\([^[]*\\)$/["{entry}", \\1/', f"add {entry} to that list")
+def insert_entry(entry: str, at: Declaration) -> Remedy:
+    return edit_at(at, f's/\\[\\([^[]*\\)$/["{entry}", \\1/', f"add {entry} to that list")
 
 
-def _edit(at: Declaration, script: str, text: str) -> Remedy:
+def edit_at(at: Declaration, script: str, text: str) -> Remedy:
     """Edit a line; a file of a package, and one in a home, is left to a person."""
     if at.path == VENDOR or USERS_MAIN in at.path:
         return Remedy(text)
     return Remedy(text, edit_line(at, script))
 
 
-def _state(entry: str) -> Remedy:
+def state_entry(entry: str, path: str = _LIMITS_FILE, table: str = _TABLE) -> Remedy:
     """Add a limit to a drop-in for what nobody states, whether another one stands there or not."""
-    made = f"printf '%s\\n' '[containers]' '{LIMITS_KEY} = [' ']' > {_LIMITS_FILE}"
-    script = f"[ -e {_LIMITS_FILE} ] || {made}"
+    made = f"printf '%s\\n' '{table}' '{LIMITS_KEY} = [' ']' > {path}"
+    script = f"[ -e {path} ] || {made}"
     # Several may be stated one after the other, so that the line is known by how it begins.
-    add = ("sed", "-i", f'/^{LIMITS_KEY} = \\[/s/\\[/["{entry}", /', _LIMITS_FILE)
-    return Remedy(f"state it: {entry} in {_LIMITS_FILE}", (*_make(script), add))
+    add = ("sed", "-i", f'/^{LIMITS_KEY} = \\[/s/\\[/["{entry}", /', path)
+    return Remedy(f"state it: {entry} in {path}", (*_make(script, path), add))
 
 
-def _make(script: str) -> tuple[tuple[str, ...], ...]:
-    return (("mkdir", "-p", DROP_INS), ("sh", "-c", script))
+def _make(script: str, path: str) -> tuple[tuple[str, ...], ...]:
+    return (("mkdir", "-p", path.rpartition("/")[0]), ("sh", "-c", script))
 
 
 def blame_environment(at: Declaration) -> Cause:

@@ -52,6 +52,8 @@ class Block(NamedTuple):
     end: int
     ulimits: tuple[Ulimit, ...]
     append: bool | None = None
+    fault: ConfError | None = None
+    """What keeps CRI-O from starting, unless a later list takes the place of this one."""
 
 
 class Stated(NamedTuple):
@@ -109,11 +111,11 @@ def read_conf(path: str, text: str) -> Stated:
         tasks = find_key(entries, "containers", TASKS_KEY)
         block = _read_block(path, rows, ulimits.node) if ulimits else None
         size = _read_size(path, rows, shm.node) if shm else None
-        most = _read_tasks(path, rows, tasks.node) if tasks else None
+        most = read_tasks(path, rows, tasks.node) if tasks else None
     except UnicodeError:
         raise ConfError(Declaration(path, 0, "", ""), "is not UTF-8") from None
     except TomlError as error:
-        raise ConfError(_declare(path, rows, error.line), str(error)) from None
+        raise ConfError(declare(path, rows, error.line), str(error)) from None
     return Stated(path, block, size, most)
 
 
@@ -126,7 +128,7 @@ def read_all(files: Mapping[str, str]) -> tuple[Stated, ...]:
     return tuple(read_conf(path, files[path]) for path in order_files(files))
 
 
-def _declare(path: str, rows: Sequence[str], line: int, value: int | str = "") -> Declaration:
+def declare(path: str, rows: Sequence[str], line: int, value: int | str = "") -> Declaration:
     text = rows[line - 1] if line <= len(rows) else ""
     return Declaration(path, line, text, value)
 
@@ -139,8 +141,8 @@ def _read_block(path: str, rows: Sequence[str], node: Node) -> Block:
         if isinstance(one.value, dict):
             append = _read_append(one)
         else:
-            ulimits.append(_read_ulimit(path, rows, one))
-    return Block(_declare(path, rows, node.line), node.end, tuple(ulimits), append)
+            ulimits.append(read_ulimit(path, rows, one))
+    return Block(declare(path, rows, node.line), node.end, tuple(ulimits), append)
 
 
 def _read_append(node: Node) -> bool:
@@ -151,12 +153,12 @@ def _read_append(node: Node) -> bool:
     return word.text == "true"
 
 
-def _read_ulimit(path: str, rows: Sequence[str], node: Node) -> Ulimit:
+def read_ulimit(path: str, rows: Sequence[str], node: Node) -> Ulimit:
     try:
         item, limit = parse_entry(node.value)
     except ValueError as error:
         raise TomlError(node.line, str(error)) from None
-    return Ulimit(item, limit, _declare(path, rows, node.line, str(node.value)))
+    return Ulimit(item, limit, declare(path, rows, node.line, str(node.value)))
 
 
 def parse_entry(entry: object) -> tuple[str, Rlimit]:
@@ -181,10 +183,10 @@ def _read_size(path: str, rows: Sequence[str], node: Node) -> Declaration:
         size = parse_size(node.value)
     except ValueError as error:
         raise TomlError(node.line, str(error)) from None
-    return _declare(path, rows, node.line, size)
+    return declare(path, rows, node.line, size)
 
 
-def _read_tasks(path: str, rows: Sequence[str], node: Node) -> Declaration:
+def read_tasks(path: str, rows: Sequence[str], node: Node) -> Declaration:
     try:
         text = node.value.text if isinstance(node.value, Scalar) else ""
         number = int(text if len(text) <= _LONGEST_NUMBER else "", 0)
@@ -192,7 +194,7 @@ def _read_tasks(path: str, rows: Sequence[str], node: Node) -> Declaration:
         raise TomlError(node.line, f"{TASKS_KEY} takes a whole number") from None
     if not -(2**63) <= number < 2**63:
         raise TomlError(node.line, f"{TASKS_KEY} is beyond every number")
-    return _declare(path, rows, node.line, number)
+    return declare(path, rows, node.line, number)
 
 
 def format_tasks(tasks: int) -> str:
@@ -200,13 +202,13 @@ def format_tasks(tasks: int) -> str:
     return "-1" if tasks >= UNLIMITED else str(tasks)
 
 
-def find_tasks(at: Declaration | None) -> int | None:
+def find_tasks(at: Declaration | None, default: int = DEFAULT_TASKS) -> int | None:
     """Return what containers are bounded with; ``None`` where 0 leaves it to systemd.
 
     Source: ``InitResourceLimits()`` of Podman, which passes a 0 on to no runtime.
     """
     if at is None:
-        return DEFAULT_TASKS
+        return default
     value = int(at.value)
     return UNLIMITED if value < 0 else value or None
 

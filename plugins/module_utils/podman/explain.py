@@ -35,11 +35,11 @@ def trace_podman(user: str, item: str, look: Look) -> list[Link]:
     facts = gather_podman(user, look, session.limits, session.way)
     if session.reason or facts is None:
         raise ValueError(session.reason or "the files of Podman cannot be read")
-    links = _trace_kernel(item, look)
+    links = trace_kernel(item, look)
     if item in session.limits:
         source = f"of {user} through {session.way}: the ceiling of a rootless container"
         links.append(Link("session", format_pair(item, session.limits[item]), source))
-    links += _trace_files(item, facts, look)
+    links += trace_files(item, facts, look)
     seen = run_podman_canary(Caller(user, session.limits))
     if item == TASKS:
         return _trace_tasks(links, seen.found.levels if seen.found else (), "", look)
@@ -57,10 +57,10 @@ def trace_running(place: str, item: str, look: Look) -> list[Link]:
     :raises ValueError: If there is no such container or item.
     """
     require_item(item)
-    one, links = _find(place, look), _trace_kernel(item, look)
+    one, links = _find(place, look), trace_kernel(item, look)
     facts = gather_podman(name_owner(one.owner), look, {}, "")
     if facts:
-        links += _trace_files(item, facts, look)
+        links += trace_files(item, facts, look)
     quadlet = find_quadlet(one.process.cgroup)
     stated = quadlet.stated.get(item) if quadlet else None
     if quadlet and stated:
@@ -109,14 +109,14 @@ def _trace_tasks(
     return [*above, *links, bounds.link()]
 
 
-def _trace_kernel(item: str, look: Look) -> list[Link]:
+def trace_kernel(item: str, look: Look) -> list[Link]:
     if item != "nofile":
         return []
     source = "fs.nr_open, above which no container starts"
     return [Link("kernel", str(look.at(KernelRead).nr_open), source)]
 
 
-def _trace_files(item: str, facts: PodmanFacts, look: Look) -> Iterator[Link]:
+def trace_files(item: str, facts: PodmanFacts, look: Look) -> Iterator[Link]:
     """Yield what each file states; where a list leaves the limit out, that takes it away."""
     if facts.broken:
         yield Link("obstacle", "", str(facts.broken), look.find_change(facts.broken.at.path))

@@ -6,7 +6,7 @@ A drop-in replaces the whole list of limits, so ours repeats what others state f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ..containers.policy import ContainerPolicy
 from ..core.cause import cite
@@ -25,13 +25,29 @@ from .containers_conf import (
     format_tasks,
     order_files,
     read_all,
-    read_conf,
     resolve,
 )
 
 
+class Engine(NamedTuple):
+    """Whose drop-in is planned: CRI-O's files replace one another's lists as Podman's do.
+
+    ``order`` sorts paths as the engine reads them, ``read`` returns what files state together.
+    """
+
+    name: str = "Podman"
+    path: str = "containers.podman"
+    own: str = OWN
+    table: str = "[containers]"
+    order: Callable[[Iterable[str]], list[str]] = order_files
+    read: Callable[[Mapping[str, str]], tuple[Stated, ...]] = read_all
+
+
+PODMAN = Engine()
+
+
 class PodmanState(NamedTuple):
-    """What a host has: the files that root's Podman reads, by path, and whether it is there."""
+    """What a host has: the files that root's engine reads, by path, and whether it is there."""
 
     files: Mapping[str, str]
     installed: bool = True
@@ -43,36 +59,38 @@ def plan_podman(
     nr_open: int | None,
     override: bool = False,
     absent: bool = False,
+    engine: Engine = PODMAN,
 ) -> SectionPlan:
     """Return the edits of our drop-in, and of lines of others where they are to be ineffective.
 
     :param nr_open: The lowest fs.nr_open that will be in force.
     """
-    theirs = restore_all({path: text for path, text in state.files.items() if path != OWN})
+    own = engine.own
+    theirs = restore_all({path: text for path, text in state.files.items() if path != own})
     wanted = policy.stated
     if absent or not (wanted or policy.shm_size or policy.tasks):
-        return SectionPlan(plan_edits(state.files, {**theirs, OWN: None}))
-    excess = policy.describe_excess("containers.podman", nr_open)
+        return SectionPlan(plan_edits(state.files, {**theirs, own: None}))
+    excess = policy.describe_excess(engine.path, nr_open)
     problems = [f"{excess}, so no container would start"] if excess else []
     try:
-        stated = read_all(theirs)
+        stated = engine.read(theirs)
     except ConfError as error:
         problems.append(f"{error}; put it right first: nothing is written beside it")
         stated = ()
     if problems:
         return SectionPlan(problems=tuple(problems))
-    order = order_files([*theirs, OWN])
-    split = order.index(OWN)
-    shortfalls = tuple(find_shortfalls(policy, stated[:split], stated[split:], override))
+    split = engine.order([*theirs, own]).index(own)
+    (mine,) = engine.read({own: format_drop_in(policy, stated[:split], engine.table)})
+    shortfalls = tuple(find_shortfalls(policy, [*stated[:split], mine], stated[split:], override))
     silenced: set[tuple[str, int]] = set()
     if override:
         silenced = {row for one in shortfalls for row in _list_rows(one.foreign, stated)}
     # What is silenced there is ours to repeat; what is not comes after ours by itself.
     merged = [one for one in stated[split:] if _is_silenced(one, silenced)]
-    ours = format_drop_in(policy, [*stated[:split], *merged])
+    ours = format_drop_in(policy, [*stated[:split], *merged], engine.table)
     dead = [Declaration(path, line, "", "") for path, line in silenced]
-    texts = {**neutralise_all(theirs, dead), OWN: ours}
-    notes = () if state.installed else (f"{OWN}: takes effect once Podman is installed",)
+    texts = {**neutralise_all(theirs, dead), own: ours}
+    notes = () if state.installed else (f"{own}: takes effect once {engine.name} is installed",)
     return SectionPlan(plan_edits(state.files, texts), (), shortfalls, notes)
 
 
@@ -82,10 +100,11 @@ def find_shortfalls(
     """Yield the lines of files read after ours that leave a container with less.
 
     A list without one of our limits takes it away, since it replaces ours.
+
+    :param before: What is read up to ours, ours included.
     """
-    ours = read_conf(OWN, format_drop_in(policy, before))
     for index, one in enumerate(later):
-        given = resolve([*before, ours, *later[: index + 1]]).ulimits
+        given = resolve([*before, *later[: index + 1]]).ulimits
         for item, limit in policy.stated.items():
             got = given.get(item)
             at = got.at if got else one.block.at if one.block else None
@@ -114,14 +133,14 @@ def _is_silenced(one: Stated, silenced: set[tuple[str, int]]) -> bool:
     return one.block is not None and (one.path, one.block.at.line) in silenced
 
 
-def format_drop_in(policy: ContainerPolicy, stated: Sequence[Stated]) -> str:
+def format_drop_in(policy: ContainerPolicy, stated: Sequence[Stated], table: str) -> str:
     """Return our file: what is wanted, and what others state for other items.
 
     :param stated: The files of others that ours takes the place of.
     """
     wanted = policy.stated
     given = resolve(stated).ulimits
-    lines = [HEADER, "[containers]"]
+    lines = [HEADER, table]
     if wanted:
         lines.append(f"{LIMITS_KEY} = [")
         lines += [f'  "{format_entry(item, wanted[item])}",' for item in sorted(wanted)]

@@ -93,7 +93,7 @@ def edit_as_root() -> None:
 
     remedy = find_module("core.cause").Remedy
     replace("core.line_edit", "edit_line", edit)
-    replace("podman.causes", "_edit", lambda at, script, text: remedy(text, edit(at, script)))
+    replace("podman.causes", "edit_at", lambda at, script, text: remedy(text, edit(at, script)))
 
 
 def write_for_shells() -> None:

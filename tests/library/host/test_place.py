@@ -11,6 +11,7 @@ from mlhost_limits.containerd.plan import OURS
 from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.plan import Section
 from mlhost_limits.core.policy import Policy, ProvisionOptions
+from mlhost_limits.crio.crio_conf import OWN as OF_CRIO
 from mlhost_limits.docker.dockerd_flags import CONFIG_PATH
 from mlhost_limits.docker.record import find_record_path
 from mlhost_limits.places import PLACES, PROVISIONED
@@ -27,6 +28,7 @@ MADE = {
     "containerd": [OURS],
     "docker": [find_record_path(CONFIG_PATH), find_record_path("/opt/docker.json")],
     "podman": [OWN],
+    "crio": [OF_CRIO],
     "slurm": [DROP_IN, SLURM_CONF],
     "shared_memory": [FSTAB],
 }
@@ -65,7 +67,7 @@ def test_a_section_that_nobody_asks_for_any_more_is_taken_back(
     options = ProvisionOptions(sections=tuple(name for name in PROVISIONED if name != "podman"))
     policy = Policy({"docker": ContainerPolicy({}, 2**30)})
     sections = prepare_sections(policy, options).values()
-    others = dict.fromkeys(("services", "containerd", "slurm", "shared_memory"), True)
+    others = dict.fromkeys(("services", "containerd", "crio", "slurm", "shared_memory"), True)
     always = dict.fromkeys(("kernel", "sessions", "docker"), False)
     assert asked == {**(others if made else {}), **always}
     assert [name for one in sections for name in one.in_effect] == ["docker"]

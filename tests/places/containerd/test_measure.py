@@ -192,7 +192,7 @@ def test_a_base_specification_is_blamed_for_tasks() -> None:
     [
         (Started("web", {}, tasks=100), [Level("web", "/w", 100)], ["containerd-own-spec"]),
         (Started("web", {}, in_pod=True, tasks=100), [Level("web", "/w", 100)],
-         ["containerd-base-spec", "containerd-own-spec"]),
+         ["containerd-base-spec", "containerd-container-older"]),
         (Started("web", {}, tasks=900), [Level("web", "/w", 100)], ["containerd-changed-inside"]),
         (Started("web", {}), [Level("web", "/w", 100)], ["containerd-changed-inside"]),
         (Started("web", {}, tasks=900), [Level("web", "/w", 900)], []),
@@ -208,7 +208,7 @@ def test_a_base_specification_is_blamed_for_tasks() -> None:
 )  # fmt: skip
 def test_tasks_of_a_running_container(task: Started, levels: list[Level], codes: list[str]) -> None:
     bounds = split_levels(levels, "web" if levels[0].unit == "web" else ID)
-    causes = find_tasks_causes(TASKS, bounds, task, FEW)
+    causes = find_tasks_causes(TASKS, bounds, task, blame_base_tasks(TASKS, FEW))
     assert [one.code for one in causes] == codes
     if codes == ["containerd-pod-pids"]:
         key = "podPidsLimit" if "pod" in levels[1].unit.replace("kubepods", "") else "kubeReserved"

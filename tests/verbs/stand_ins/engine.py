@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stand for the daemon that listens on a socket: Docker's, which answers, or containerd's.
+"""Stand for the daemon that listens on a socket: Docker's and CRI-O's, which answer, or containerd's.
 
 A container is a process that sleeps, with the limits that daemon.json states.
 """
@@ -7,6 +7,7 @@ A container is a process that sleeps, with the limits that daemon.json states.
 from __future__ import annotations
 
 import ctypes
+import glob
 import json
 import os
 import re
@@ -18,6 +19,7 @@ import sys
 HERE = "/run/stand-ins"
 CANARY: dict[str, dict[str, object]] = {}
 IMAGES: dict[str, dict[str, object]] = {}
+CRIO: list[bytes] = []
 FILES = {
     0: ("/etc/docker/daemon.json", f"{HERE}/containers.json"),
     1000: ("/home/alice/.config/docker/daemon.json", f"{HERE}/containers-of-alice.json"),
@@ -30,6 +32,7 @@ def main(path: str, uid: int) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     if uid:
         become(uid, os.path.dirname(path))
+    CRIO.append(read_crio())
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(f"{path}.new")
     listener.listen(8)
@@ -52,6 +55,15 @@ def become(uid: int, folder: str) -> None:
     libc.prctl(4, 1, 0, 0, 0)
 
 
+def read_crio() -> bytes:
+    """Return what crio goes on with, whatever is written later: the list and the bound that count."""
+    paths = ["/etc/crio/crio.conf", *sorted(glob.glob("/etc/crio/crio.conf.d/*"))]
+    text = "".join(open(path).read() for path in paths if os.path.exists(path))  # noqa: SIM115
+    lists = re.findall(r"^default_ulimits = \[[^]]*\]$", text, re.MULTILINE)
+    bounds = re.findall(r"^pids_limit = .*$", text, re.MULTILINE)
+    return "\n".join(["[crio.runtime]", *lists[-1:], *bounds[-1:], ""]).encode()
+
+
 def read_request(connection: socket.socket) -> tuple[str, str, bytes] | None:
     content = b""
     while b"\r\n\r\n" not in content:
@@ -68,6 +80,8 @@ def read_request(connection: socket.socket) -> tuple[str, str, bytes] | None:
 
 
 def reply(method: str, path: str, body: bytes) -> bytes:
+    if path == "/config":
+        return b"HTTP/1.0 200 x\r\n\r\n" + CRIO[0]
     status, told = answer(method, path.partition("?")[0], path, body)
     return f"HTTP/1.0 {status} x\r\n\r\n".encode() + json.dumps(told).encode()
 
