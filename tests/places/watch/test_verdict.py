@@ -85,6 +85,11 @@ FULL_LONG = trend(NOFILE, (20, 500), (60, 1000), *((at, 1000) for at in range(61
          ("cpu-time", SHOWN)),
         (9, {"trends": [trend(CPU, (90, 500), (99, 900), limit=2000)], "end": end(9, cpu=2)},
          ("killed-by-hand", SHOWN)),
+        # A look comes 400 ms late at most.
+        (9, {"trends": [trend(CPU, (90, 500), (99, 1600), limit=2000)], "end": end(9, cpu=2)},
+         ("cpu-time", SHOWN)),
+        (9, {"trends": [trend(CPU, (90, 500), (99, 1599), limit=2000)], "end": end(9, cpu=2)},
+         ("killed-by-hand", SHOWN)),
         (EXIT_137, {}, ("exception", POSSIBLE)),
     ],
 )  # fmt: skip

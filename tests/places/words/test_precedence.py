@@ -67,6 +67,7 @@ def test_what_is_refused_is_told_only_where_it_counts() -> None:
         ("python t.py --per_device_train_batch_size 2", "workers 0 (assumed: transformers' default)"),
         ("python t.py --num-workers 2", "prefetch 2 (assumed: torch's default)"),
         ("swift sft", "workers 1 (SWIFT's default)"),
+        ("axolotl train", "workers 8 (Axolotl's default)"),
         ("CUDA_VISIBLE_DEVICES=0,1 axolotl train", "workers 2 (Axolotl's default)"),
         ("axolotl train", "prefetch 256 (Axolotl's default)"),
         ("axolotl train --dataloader_num_workers 3", "prefetch 2 (assumed: torch's default)"),
