@@ -68,6 +68,8 @@ def test_what_is_refused_is_told_only_where_it_counts() -> None:
         ("python t.py --num-workers 2", "prefetch 2 (assumed: torch's default)"),
         ("swift sft", "workers 1 (SWIFT's default)"),
         ("axolotl train", "workers 8 (Axolotl's default)"),
+        ("axolotl train --num-processes 3", "workers 3 (Axolotl's default)"),
+        ("CUDA_VISIBLE_DEVICES=0,1 axolotl train --num-processes 3", "workers 2 (Axolotl's default)"),
         ("CUDA_VISIBLE_DEVICES=0,1 axolotl train", "workers 2 (Axolotl's default)"),
         ("axolotl train", "prefetch 256 (Axolotl's default)"),
         ("axolotl train --dataloader_num_workers 3", "prefetch 2 (assumed: torch's default)"),
