@@ -19,7 +19,7 @@ from mlhost_limits.training.cache_formats import (
     check_parquet,
 )
 from mlhost_limits.training.file_verdict import Verdict, find_stand_in
-from mlhost_limits.training.weights_file import check_npz
+from mlhost_limits.training.weights_file import check_npz, check_pt
 
 from tests.worlds.archives import make_arrow, make_parquet
 
@@ -196,3 +196,8 @@ def test_nothing_that_is_in_a_file_ends_the_look(junk: bytes, at: int) -> None:
 def test_what_stands_for_a_file_is_none(head: bytes, word: str) -> None:
     verdict = find_stand_in(head)
     assert (word in verdict.reason and verdict.status == "corrupt") if verdict else not word
+
+
+@pytest.mark.parametrize("check", [check_npy, check_npz, check_pt, check_parquet, check_arrow])
+def test_an_empty_file_is_said_to_be_empty(check: Check) -> None:
+    assert look(check, b"") == Verdict("corrupt", "is empty")

@@ -141,6 +141,19 @@ def test_of_a_long_line_the_failure_is_shown_and_where_it_stood() -> None:
     assert len(said) < 1000
 
 
+@pytest.mark.parametrize(("between", "is_told"), [(10, True), (1600, False)])
+def test_of_a_long_log_the_last_lines_count(between: int, is_told: bool) -> None:
+    """What an earlier run wrote into the same file did not end this one; alone, it is found."""
+    first, after = "OSError: [Errno 24] Too many open files", ["loss 0.137"] * between
+    alone = judge_words(Words("\n".join([first, *after])))
+    assert alone
+    assert alone.line == first
+    verdict = judge_words(Words("\n".join([first, *after, "ValueError: no such layer"])))
+    assert verdict
+    assert verdict.line.startswith("ValueError")
+    assert verdict.earlier == (first if is_told else "")
+
+
 def test_nothing_is_told_of_a_run_that_says_nothing() -> None:
     for text in ("", "\n\n", "loss 0.137\n" * 50, "\0\xff\x1b[31m", "done"):
         assert judge_words(Words(text)) is None
