@@ -102,6 +102,8 @@ def test_a_statement_is_shown_as_its_line_stands(text: str, line: str) -> None:
         ("--shm-size=much --ulimit", {}),
         ("--pids-limit 9 --pids-limit=-1", {"tasks": UNLIMITED}),
         ("--pids-limit=few", {}),
+        ("--pids-limit=1", {"tasks": 1}),
+        ("--pids-limit=0", {"tasks": UNLIMITED}),
     ],
 )
 def test_options_of_podman_count_after_the_keys(args: str, stated: dict[str, object]) -> None:

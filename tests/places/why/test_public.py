@@ -144,7 +144,7 @@ def test_of_a_long_line_the_failure_is_shown_and_where_it_stood() -> None:
 @pytest.mark.parametrize(("between", "is_told"), [(10, True), (1600, False)])
 def test_of_a_long_log_the_last_lines_count(between: int, is_told: bool) -> None:
     """What an earlier run wrote into the same file did not end this one; alone, it is found."""
-    first, after = "OSError: [Errno 24] Too many open files", ["loss 0.137"] * between
+    first, after = "OSError: [Errno 24] Too many open files", ["a line"] * between
     alone = judge_words(Words("\n".join([first, *after])))
     assert alone
     assert alone.line == first
