@@ -82,6 +82,20 @@ def test_what_files_say(name: str, text: str, found: dict[str, object]) -> None:
     assert say(text, name) == found
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "library"),
+    [
+        ("a.toml", "per_device_train_batch_size = 2\n", "transformers"),
+        ("a.toml", "[train]\nper_device_train_batch_size = 2\n", "transformers"),
+        ("a.toml", "num_workers = 2\n", ""),
+        ("a.json", '{"per_device_train_batch_size": 2}', "transformers"),
+        ("a.json", '{"num_workers": 2}', ""),
+    ],
+)
+def test_names_of_options_show_whose_loop_it_is(name: str, text: str, library: str) -> None:
+    assert read(text, name).words.library == library
+
+
 def test_accelerate_s_file_is_told_from_others() -> None:
     pytest.importorskip("yaml")
     text = (
