@@ -43,18 +43,31 @@ class Point(NamedTuple):
 
 def find_points(source: str) -> list[Point]:
     """Return every change that can be made, in the order of the source."""
-    tree = ast.parse(source)
     lines = [len(line.encode()) for line in source.splitlines(keepends=True)]
     starts = [sum(lines[:number]) for number in range(len(lines))]
+    return sorted(
+        point for part in ast.parse(source).body for point in _find_in(part, source, starts)
+    )
+
+
+def _find_in(part: ast.stmt, source: str, starts: list[int]) -> Iterator[Point]:
+    """Yield the changes in one statement of the file; it alone is read again after each."""
     raw = source.encode()
-    found = set()
-    for node in _nodes(tree.body):
-        begin = starts[node.lineno - 1] + node.col_offset
+
+    def find_span(node: ast.expr | ast.stmt) -> tuple[int, int]:
         end = starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
-        before = raw[begin:end].decode()
+        return starts[node.lineno - 1] + node.col_offset, end
+
+    first, last = find_span(part)
+    old = ast.dump(ast.parse(raw[first:last]))
+    found = set()
+    for node in _nodes([part]):
+        begin, end = find_span(node)
         for after in _changes(node):
-            found.add(Point(node.lineno, begin, end, before, after))
-    return sorted(point for point in found if _is_program(source, point))
+            new = raw[first:begin] + after.encode() + raw[end:last]
+            if _is_other(new, old):
+                found.add(Point(node.lineno, begin, end, raw[begin:end].decode(), after))
+    yield from found
 
 
 def change(source: str, point: Point) -> str:
@@ -63,9 +76,10 @@ def change(source: str, point: Point) -> str:
     return (raw[: point.start] + point.after.encode() + raw[point.end :]).decode()
 
 
-def _is_program(source: str, point: Point) -> bool:
+def _is_other(source: bytes, old: str) -> bool:
+    """Tell whether a source is a program, and another than the one that was there."""
     try:
-        return ast.dump(ast.parse(change(source, point))) != ast.dump(ast.parse(source))
+        return ast.dump(ast.parse(source)) != old
     except SyntaxError:
         return False
 

@@ -233,8 +233,8 @@ def find_searched(text: str) -> list[str]:
 
 def find_globs(text: str) -> set[str]:
     """Return the patterns of files that a script goes through, to run them."""
-    lines = text.split("\n") if "/*" in text or "*." in text else ()
-    found = (re.match(_GLOB, line) for line in lines if "*" in line and len(line) <= _LONGEST)
+    lines = (line for line in text.split("\n") if "*" in line) if "*" in text else ()
+    found = (re.match(_GLOB, line) for line in lines if "/" in line and len(line) <= _LONGEST)
     return {one[2] for one in found if one and _gives(one[1])}
 
 

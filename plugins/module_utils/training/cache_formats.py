@@ -107,7 +107,7 @@ def _check_stream(read: Read, size: int) -> Verdict:
         if head[:4] != _MORE:
             return Verdict(CORRUPT, f"holds no message at byte {at}") if at else _tell_start(head)
         length = read_number(head, 4, 4)
-        if len(head) < 8 or at + 8 + length > size:
+        if len(head) < 8:
             return Verdict(CORRUPT, "ends within a message")
         if not length:
             return Verdict(SOUND)

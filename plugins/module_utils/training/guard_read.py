@@ -81,7 +81,6 @@ class Sources:
 
     def read_seldom(self) -> Iterator[Level]:
         """Yield what takes long to count, by what there is of it."""
-        self.find()
         yield from self.read_mappings()
         yield from self._read_host()
         yield from self._read_user()

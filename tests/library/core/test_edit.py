@@ -17,6 +17,7 @@ from mlhost_limits.core.edit import (
     remove_block,
     restore,
     set_block,
+    show_edit,
 )
 
 PATH = "/etc/security/limits.conf"
@@ -140,3 +141,23 @@ def test_an_edit_knows_whether_it_changes_anything(
 def test_whose_file_it_is(before: bytes | None, of_others: bool) -> None:
     """A file is somebody else's unless it is new or begins with our header."""
     assert Edit("/etc/a", before, b"").of_others is of_others
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "headers"),
+    [
+        (b"a\n", b"b\n", ("/etc/a", "/etc/a")),
+        (None, b"b\n", ("/etc/a (absent)", "/etc/a")),
+        (b"a\n", None, ("/etc/a", "/etc/a (absent)")),
+    ],
+)
+def test_a_change_shows_both_states_of_a_file(
+    before: bytes | None, after: bytes | None, headers: tuple[str, str]
+) -> None:
+    """The four keys are those of Ansible's diffs."""
+    assert show_edit(Edit("/etc/a", before, after)) == {
+        "before": (before or b"").decode(),
+        "after": (after or b"").decode(),
+        "before_header": headers[0],
+        "after_header": headers[1],
+    }

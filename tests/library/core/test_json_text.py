@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mlhost_limits.core.json_text import (
     Member,
     byte_order_mark,
+    find_items,
     find_member,
     find_members,
     is_blank,
@@ -126,6 +127,22 @@ def test_members_have_their_offsets() -> None:
     assert inner == [Member("b", [1], 7, 13, 16), Member("b", 2, 18, 23, 24)]
     assert find_member(inner, "b") == inner[1]
     assert find_member(inner, "x") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "offsets"),
+    [
+        ("[]", []),
+        ("[ ]", []),
+        ("[1]", [1]),
+        ("[ 1 ,22,[3, 4] , {}]", [2, 5, 8, 17]),
+        ("{}", []),
+        ("[1", [1]),
+    ],
+)
+def test_items_of_a_list_have_their_offsets(text: str, offsets: list[int]) -> None:
+    assert find_items(f"x{text}", 1) == [offset + 1 for offset in offsets]
+    assert find_items(text, -1) == []
 
 
 def test_lines_and_marks() -> None:

@@ -33,6 +33,19 @@ def deep(levels: int) -> Any:
     return found
 
 
+def deep_mapping(levels: int) -> Any:
+    found: Any = {"items": []}
+    for _level in range(levels):
+        found = {"items": [["a", found]]}
+    return found
+
+
+def test_what_is_nested_a_little_comes_back() -> None:
+    assert unpack([[[5]]], KINDS) == (((5,),),)
+    assert unpack(deep(20), KINDS)
+    assert unpack(deep_mapping(2), KINDS) == {"a": {"a": {}}}
+
+
 @pytest.mark.parametrize(
     "told",
     [
@@ -50,6 +63,7 @@ def deep(levels: int) -> Any:
         "x" * (2**18 + 1),
         deep(21),
         [deep(20)],
+        deep_mapping(11),
     ],
 )
 def test_what_has_another_form_is_refused(told: Any) -> None:

@@ -185,9 +185,9 @@ def test_json_shows_what_is_harmless(text: str) -> None:
 
 
 def test_json_hides_numbers_of_secrets() -> None:
-    text = '{"pin": 5345, "a": 1, "b": 123456789012345, "auths": {"x": 77}}'
+    text = '{"pin": 5345, "a": 1, "b": 123456789012, "c": 1234567890123, "auths": {"x": 77}}'
     assert redact_json(text) == (
-        '{"pin": "REDACTED", "a": 1, "b": "REDACTED", "auths": {"x": "REDACTED"}}'
+        '{"pin": "REDACTED", "a": 1, "b": 123456789012, "c": "REDACTED", "auths": {"x": "REDACTED"}}'
     )
     assert redact_json('{"default-ulimits": NaN}') == '{"default-ulimits": "REDACTED"}'
 

@@ -88,6 +88,14 @@ def test_a_drop_in_of_another_folder_is_left() -> None:
     assert written(done) == {OURS: TEXT}
 
 
+def test_a_specification_that_is_no_json_by_now_beats_it_without_a_line() -> None:
+    done = plan_containerd(POLICY, Files(MAIN), 1048576, base=BASE._replace(text=""))
+    assert [str(one) for one in done.shortfalls] == [
+        f'{B} "nofile 1024:4096" beats our "LimitNOFILE=65536:1048576"',
+        f'{B} "memlock 64KiB:64KiB" beats our "LimitMEMLOCK=infinity"',
+    ]
+
+
 def test_what_systemd_would_cut_is_refused() -> None:
     done = plan_containerd(POLICY, Files(MAIN), 65536)
     assert done.problems == (

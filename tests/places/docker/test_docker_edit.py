@@ -121,3 +121,14 @@ def test_a_key_that_says_something_else_by_now_is_not_taken_out(tmp_path: Path) 
     file.write_text('{"default-ulimits": 8, "a": 1}')
     assert run(here, tmp_path).returncode == 0
     assert json.loads(file.read_text()) == {"a": 1}
+
+
+def test_of_root_s_file_a_link_is_followed_and_of_a_user_s_it_is_not(tmp_path: Path) -> None:
+    file, link = tmp_path / "kept.json", tmp_path / "daemon.json"
+    file.write_text(TEXT)
+    link.symlink_to(file)
+    check_refusal(run(write_words(HOME, tmp_path), tmp_path), link)
+    assert file.read_text() == TEXT
+    assert run(write_words(PATH, tmp_path), tmp_path).returncode == 0
+    assert link.is_symlink()
+    assert json.loads(file.read_text())["default-ulimits"]["nofile"]["Hard"] == 65536

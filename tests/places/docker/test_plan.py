@@ -13,7 +13,7 @@ from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.values import UNLIMITED, Rlimit
 from mlhost_limits.docker.dockerd_flags import CONFIG_PATH
 from mlhost_limits.docker.plan import DockerState, plan_docker
-from mlhost_limits.docker.record import Record, format_record
+from mlhost_limits.docker.record import Record, find_record_path, format_record
 
 POLICY = ContainerPolicy(
     {"nofile": Limit(65536, 1048576), "memlock": Limit(UNLIMITED, UNLIMITED)}, 2**30
@@ -124,3 +124,12 @@ def test_a_doubt_is_a_note() -> None:
     content = b'{"default-ulimits": {"stack": {"Name": "stack", "Hard": 9, "Soft": 9}}}'
     doubt = "default-ulimits.stack: soft 9 may be too low for a container to start"
     assert plan(content).notes == (f"{CONFIG_PATH}:1: {doubt}",)
+
+
+def test_the_record_is_written_first_and_removed_last_and_is_shown_to_nobody() -> None:
+    path = find_record_path(CONFIG_PATH)
+    record, file = plan(None).edits
+    assert (record.path, file.path) == (path, CONFIG_PATH)
+    assert (record.mode, record.hidden, file.mode, file.hidden) == (0o600, True, 0o644, False)
+    last = plan(file.after, absent=True, record=record.after).edits[-1]
+    assert (last.path, last.after, last.hidden) == (path, None, True)

@@ -122,6 +122,8 @@ def test_a_slice_above_is_blamed_and_what_it_will_give_is_told(host: Host, look:
         (None, 1500, [], "pass"),
         (None, 100, ["tasks-not-in-force"], "pass"),
         (100, 100, ["docker-own-pids-limit"], "fail"),
+        (499, 100, ["docker-own-pids-limit"], "fail"),
+        (500, 100, ["docker-pids-changed"], "pass"),
         (5000, 100, ["docker-pids-changed"], "pass"),
         (0, 100, ["docker-pids-changed"], "pass"),
         (5000, 5000, [], "pass"),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mlhost_limits.core.reader import Limit
@@ -42,6 +43,22 @@ def test_nothing_is_lowered_and_nothing_is_given_that_nobody_asked_for(
     assert is_root or after.hard == has.hard
     if is_root and nr_open >= 200 and UNLIMITED not in (limit.soft, limit.hard):
         assert not list(find_short({"nofile": limit}, {"nofile": after}))
+
+
+@pytest.mark.parametrize(
+    ("item", "is_root", "after"),
+    [
+        ("nofile", True, [("nofile", Rlimit(5000, 5000))]),
+        ("nofile", False, [("nofile", Rlimit(4096, 4096))]),
+        ("memlock", True, [("memlock", Rlimit(9000, 9000))]),
+        ("memlock", False, [("memlock", Rlimit(4096, 4096))]),
+    ],
+)
+def test_only_nofile_ends_at_nr_open(
+    item: str, is_root: bool, after: list[tuple[str, Rlimit]]
+) -> None:
+    has = {item: Rlimit(1024, 4096)}
+    assert list(plan_limits({item: Limit(9000, 9000)}, has, 5000, is_root)) == after
 
 
 def test_what_stays_short_is_said_with_both_numbers() -> None:

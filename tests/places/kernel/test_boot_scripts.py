@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from mlhost_limits.kernel import boot_scripts
-from mlhost_limits.kernel.boot_calls import find_called, find_loaded
+from mlhost_limits.kernel.boot_calls import find_called, find_globs, find_loaded, list_paths
 from mlhost_limits.kernel.boot_scripts import find_script_writes
 from mlhost_limits.kernel.boot_units import Script, mark
 
@@ -444,3 +444,30 @@ def test_scripts_that_lines_call() -> None:
     assert find_called(UNIT, text) == ["/usr/local/bin/tune", "/usr/bin/x"]
     assert find_called(RC, "tune < /dev/null > /run/x; ./usr/bin/x") == []
     assert find_called(RC, "/opt/a/b.sh; sh /srv/c") == ["/opt/a/b.sh", "/srv/c"]
+
+
+@pytest.mark.parametrize(
+    "word",
+    ['"/srv/my scripts/tune"', "'/srv/my scripts/tune'", "/srv/my\\ scripts/tune", "/srv/my\\x20scripts/tune"],
+)  # fmt: skip
+def test_a_path_with_a_blank_is_called_as_well(word: str) -> None:
+    assert "/srv/my scripts/tune" in find_called(RC, f"sh {word} --fast")
+    assert "/srv/my scripts/tune" in list_paths(f"# sh {word}")
+
+
+@pytest.mark.parametrize(
+    ("text", "globs"),
+    [
+        ("for one in /opt/tune/*; do sh $one; done", {"/opt/tune/*"}),
+        ("for one in /opt/tune/*.sh /x; do . $one; done", {"/opt/tune/*.sh"}),
+        ("for one in /opt/tune/x*.sh; do", {"/opt/tune/x*.sh"}),
+        ("true\nfor one in /opt/tune/part-*\ndo sh $one; done", {"/opt/tune/part-*"}),
+        ("sh /opt/tune/part-*", {"/opt/tune/part-*"}),
+        ("for one in *.sh part-*; do sh $one; done", set()),
+        ("rm -f /opt/tune/*.tmp", set()),
+        ("echo /opt/tune/part-*", set()),
+        ("case $1 in *) exit;; esac", set()),
+    ],
+)
+def test_files_that_a_script_goes_through(text: str, globs: set[str]) -> None:
+    assert find_globs(text) == globs

@@ -151,6 +151,16 @@ def test_more_than_a_session_may_have_starts_nothing() -> None:
     assert "a session of alice through sshd may have 8MiB" in cause.text
 
 
+@pytest.mark.parametrize(
+    ("hard", "code"), [(1048576, "podman-above-session"), (1048577, "podman-above-nr-open")]
+)
+def test_what_the_kernel_just_allows_is_refused_by_the_session(hard: int, code: str) -> None:
+    files = {SITE: C + f'default_ulimits = ["nofile=1024:{hard}"]'}
+    session = {"nofile": Rlimit(1024, 4096)}
+    (cause,) = blame(START, files, user="alice", session=session, way="sshd")
+    assert cause.code == code
+
+
 @pytest.mark.parametrize("wanted", [SOFT, SHM])
 def test_what_nobody_states_is_not_foretold(wanted: Requirement) -> None:
     assert foresee(wanted, facts({}), 1048576) == ""

@@ -16,7 +16,7 @@ echo "$*" >> {top}/said
 case "$*" in
 *--network-config-dir* | *--pidfile* | *--time*) echo "Error: unknown flag: --x" >&2; exit 125 ;;
 *" inspect "*) echo 'level=warning msg="x"'; echo {pid} ;;
-*" run "*) mkdir "$2/libpod" ;;
+*" run "*) test -x "${{2%/*}}/fs/pause" || exit 126; mkdir "$2/libpod" ;;
 esac
 """
 

@@ -81,6 +81,19 @@ def test_what_a_file_and_its_drop_in_state() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("Ulimit = nofile=1024", "Ulimit = nofile=1024"),
+        ("PodmanArgs=-q \\\n --ulimit nofile=1024", "PodmanArgs=-q \\"),
+        ("Ulimit=nofile=1024\r", "Ulimit=nofile=1024\r"),
+        ("Ulimit=nofile=1024\n\r", "Ulimit=nofile=1024"),
+    ],
+)
+def test_a_statement_is_shown_as_its_line_stands(text: str, line: str) -> None:
+    assert quadlet(text).stated["nofile"].at.text == line
+
+
+@pytest.mark.parametrize(
     ("args", "stated"),
     [
         ("--ulimit nofile=1:2 --shm-size=64m", {"nofile": Rlimit(1, 2), SHM: 2**26}),
@@ -89,6 +102,8 @@ def test_what_a_file_and_its_drop_in_state() -> None:
         ("--shm-size=much --ulimit", {}),
         ("--pids-limit 9 --pids-limit=-1", {"tasks": UNLIMITED}),
         ("--pids-limit=few", {}),
+        ("--pids-limit=1", {"tasks": 1}),
+        ("--pids-limit=0", {"tasks": UNLIMITED}),
     ],
 )
 def test_options_of_podman_count_after_the_keys(args: str, stated: dict[str, object]) -> None:

@@ -187,6 +187,26 @@ def test_a_new_service_that_was_not_seen_is_unknown(
     }
 
 
+def test_of_new_services_only_what_is_asked_is_looked_at(
+    host: dict[int, dict[str, Rlimit]],
+) -> None:
+    assert not host
+    tasks = UnitRule({}, 50)
+    assert list(check(ServicesPolicy(default=tasks))) == ["new-service:system tasks value"]
+    nofile = UnitRule({"nofile": Limit(100)}, None)
+    assert list(check(ServicesPolicy(default=nofile))) == ["new-service:system nofile soft"]
+
+
+@pytest.mark.parametrize("canary", ["auto", "never"])
+def test_no_service_is_started_that_nobody_asks_about(
+    monkeypatch: pytest.MonkeyPatch, host: dict[int, dict[str, Rlimit]], canary: str
+) -> None:
+    assert not host
+    monkeypatch.setattr(check_services, "find_user_managers", lambda _processes: {1000: None})
+    monkeypatch.setattr(check_services, "start_service", lambda _uid: pytest.fail("it started"))
+    assert check(ServicesPolicy(), canary) == {}
+
+
 @pytest.mark.parametrize(
     ("runs", "said", "status", "value"),
     [

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+from mlhost_limits.core.distribution import find_distribution
 from mlhost_limits.services.logind_causes import RELOAD, find_logind_causes
 from mlhost_limits.services.logind_conf import predict_remove_ipc
 from mlhost_limits.systemd.model import Files
@@ -44,6 +45,17 @@ def test_what_logind_will_do(known: Files, removes: bool) -> None:
 @pytest.mark.parametrize("seen", [None, False])
 def test_nothing_is_blamed_where_all_is_well(seen: bool | None) -> None:
     assert not find_logind_causes(False, files(NO), seen)
+
+
+UNKNOWN = files()._replace(vendor=find_distribution({"ID": "plan9"}))
+
+
+@pytest.mark.parametrize(
+    ("seen", "codes"),
+    [(None, []), (False, []), (True, ["logind-not-stated"])],
+)
+def test_where_no_default_is_known_what_is_seen_counts(seen: bool | None, codes: list[str]) -> None:
+    assert [one.code for one in find_logind_causes(False, UNKNOWN, seen)] == codes
 
 
 def test_a_line_is_blamed_and_a_later_one_states_it() -> None:

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from mlhost_limits.host.look import Process, find_user_managers
-from mlhost_limits.services.read import find_owned, is_template, pick_oldest
+from mlhost_limits.services import read as services_read
+from mlhost_limits.services.read import find_owned, is_template, pick_oldest, read_editable
 
 
 def process(pid: int, path: str, comm: str = "x", uid: int = 0) -> Process:
@@ -85,3 +88,15 @@ def test_a_slice_is_one_of_the_system_s_own(path: str) -> None:
 def test_names_that_stand_for_many() -> None:
     names = ("a@.service", "a-.slice", "a@b.service")
     assert [is_template(name) for name in names] == [True, True, False]
+
+
+def test_a_drop_in_is_a_file_of_its_own_with_the_name_of_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.conf").write_text("[Service]\n")
+    for name in ("notes.txt", ".hidden.conf"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "folder.conf").mkdir()
+    (tmp_path / "link.conf").symlink_to(tmp_path / "a.conf")
+    monkeypatch.setattr(services_read, "list_dropin_folders", lambda: [str(tmp_path)])
+    assert read_editable() == {str(tmp_path / "a.conf"): "[Service]\n"}

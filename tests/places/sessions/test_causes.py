@@ -387,6 +387,13 @@ def test_what_no_nr_open_allows_is_taken_out_for_the_sake_of_another_limit() -> 
             SOFT,
             'make limits.conf:2 "* hard nofile 65536"',
         ),
+        (
+            "* hard nofile 1500000\nalice hard nofile 2000000\n",
+            HARD._replace(maximum=None),
+            "raise fs.nr_open to 2000000, now and at boot",
+        ),
+        ("* hard nofile 700000\nalice hard nofile 2000000\n", HARD, "comment out limits.conf:2"),
+        ("* hard nofile 1048576\nalice hard nofile 1048577\n", HARD, "comment out limits.conf:2"),
     ],
 )
 def test_the_fix_of_a_refused_nofile_keeps_what_is_right(

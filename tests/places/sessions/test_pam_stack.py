@@ -97,6 +97,7 @@ def names(lines: list[PamLine]) -> list[str]:
         ("session Include su", "session", "include", "su", ()),
         ("@include common-session", "@include", "", "common-session", ()),
         ("session required", "session", "required", "", ()),
+        ("session\\\nrequired\\\npam_x.so", "session", "required", "pam_x.so", ()),
         ("session", "session", "", "", ()),
         ("sesion required pam_x.so", "sesion", "required", "pam_x.so", ()),
     ],

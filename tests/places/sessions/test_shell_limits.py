@@ -189,6 +189,20 @@ def test_the_files_of_a_shell(shell: str, file: str) -> None:
     assert file in list_startup_files(shell)
 
 
+@pytest.mark.parametrize(
+    ("shell", "file"),
+    [
+        ("/usr/bin/zsh", "~/.bash_profile"),
+        ("/usr/bin/zsh", "~/.bashrc"),
+        ("/bin/bash", "~/.zshrc"),
+        ("/bin/bash", "~/.cshrc"),
+        ("/bin/tcsh", "~/.profile"),
+    ],
+)
+def test_the_files_of_another_shell_are_not_read(shell: str, file: str) -> None:
+    assert file not in list_startup_files(shell)
+
+
 LINES = list(
     find_shell_limits("ulimit -n 2000\nulimit -n 512\nulimit -u 5\nulimit -Hn 512\n", FILE)
 )

@@ -76,6 +76,22 @@ def test_version_1_and_nothing_at_all() -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "most"),
+    [
+        (str(2**60 - 1), [2**60 - 1]),
+        (str(2**60), []),
+        (str(2**63 - 4096), []),
+        ("9" * 5000, []),
+        ("max", []),
+    ],
+)
+def test_a_bound_without_an_end_bounds_nothing(value: str, most: list[int]) -> None:
+    """Version 1 has the largest number of pages for it, and 4 KiB or 64 KiB are a page."""
+    confines = parse_confines(f"memory.max {value} {JOB}\n")
+    assert [level.most for level in confines.memory] == most
+
+
+@pytest.mark.parametrize(
     ("path", "unit"),
     [(TOP, "system.slice"), ("/x/slurmd.service", "slurmd.service"), ("/x/job_3", "")],
 )

@@ -16,7 +16,7 @@ from mlhost_limits.sessions.measure import SessionResult
 from mlhost_limits.slurm import check as check_slurm
 from mlhost_limits.slurm import diagnose as explain_slurm
 from mlhost_limits.slurm import size_check as check_slurm_logins
-from mlhost_limits.slurm.check import PLACE, Login
+from mlhost_limits.slurm.check import PLACE, Login, find_partition
 from mlhost_limits.slurm.confines import Confines, Level, Size
 from mlhost_limits.slurm.measure import Job, Node
 from mlhost_limits.slurm.policy import SlurmPolicy
@@ -300,3 +300,18 @@ def test_a_program_that_calls_itself_slurmstepd_is_no_step(
 
     monkeypatch.setattr(check_slurm, "find_owner", end)
     assert not check_slurm._is_slurmstepd(real)
+
+
+@pytest.mark.parametrize(
+    ("node", "partition"),
+    [
+        (Node("n1", {"gpu": ("idle", ""), "all": ("idle", "")}, "all"), "all"),
+        (Node("n1", {"gpu": ("idle", ""), "all": ("idle", "")}), "gpu"),
+        (Node("n1", {}), ""),
+        (Node("", {"gpu": ("", ""), "all": ("", "")}, "all"), "all"),
+        (Node("", {"gpu": ("", "")}), ""),
+    ],
+)
+def test_a_job_that_names_no_partition_goes_where_slurm_puts_it(node: Node, partition: str) -> None:
+    """A host that runs no slurmd is of no partition, so that only the default one is left."""
+    assert find_partition(node) == partition

@@ -162,3 +162,26 @@ def test_a_line_of_a_user_is_read_in_the_time_of_its_length(blank: str) -> None:
     begun = time.process_time()
     list(find_slips(Source("/u", f"[Service]\nLimitNOFILE=5{gap}x\nA=x{gap}x\n"), "Service"))
     assert time.process_time() - begun < 3
+
+
+@pytest.mark.parametrize(
+    ("key", "item"),
+    [
+        ("fsize", "fsize"),
+        ("NPROC", "nproc"),
+        ("stack", "stack"),
+        ("core", ""),
+        ("data", ""),
+        ("rss", ""),
+        ("nice", ""),
+        ("LimitCore", "core"),
+        ("limits_core", "core"),
+        ("LimitCores", "core"),
+        ("LimitRSS", "rss"),
+        ("LimitRS", ""),
+        ("LimitCor", "core"),
+    ],
+)
+def test_a_short_word_alone_is_no_limit(key: str, item: str) -> None:
+    """``Core`` and ``Data`` mean much else, ``FSIZE`` does not."""
+    assert find_item(key) == item

@@ -19,7 +19,7 @@ from mlhost_limits.training.cache_formats import (
     check_parquet,
 )
 from mlhost_limits.training.file_verdict import Verdict, find_stand_in
-from mlhost_limits.training.weights_file import check_npz
+from mlhost_limits.training.weights_file import check_npz, check_pt
 
 from tests.worlds.archives import make_arrow, make_parquet
 
@@ -105,12 +105,27 @@ def test_every_truncation_of_parquet_is_seen(content: bytes) -> None:
     assert look(check_parquet, content) == Verdict("sound")
     for size in range(len(content)):
         assert look(check_parquet, content[:size]).status == "corrupt", size
-    assert look(check_parquet, content[:-8] + b"\xff\xff\xff\x0f" + content[-4:]).reason == (
-        "states a footer that is longer than the file"
-    )
 
 
 FILE, STREAM = make_arrow(as_file=True), make_arrow(as_file=False)
+
+
+@pytest.mark.parametrize(
+    ("check", "content", "end", "around"),
+    [(check_parquet, make_parquet(), 8, 12), (check_arrow, FILE, 10, 18)],
+)
+def test_a_footer_has_room_between_the_marks(
+    check: Check, content: bytes, end: int, around: int
+) -> None:
+    """Both formats have a mark at each end, and the length of the footer before the last one."""
+
+    def state(length: int) -> Verdict:
+        return look(check, content[:-end] + length.to_bytes(4, "little") + content[4 - end :])
+
+    most = len(content) - around
+    assert state(most) == Verdict("sound")
+    for length in (most + 1, 2**28):
+        assert state(length).reason == "states a footer that is longer than the file"
 
 
 def test_every_truncation_of_arrow_is_seen() -> None:
@@ -181,3 +196,8 @@ def test_nothing_that_is_in_a_file_ends_the_look(junk: bytes, at: int) -> None:
 def test_what_stands_for_a_file_is_none(head: bytes, word: str) -> None:
     verdict = find_stand_in(head)
     assert (word in verdict.reason and verdict.status == "corrupt") if verdict else not word
+
+
+@pytest.mark.parametrize("check", [check_npy, check_npz, check_pt, check_parquet, check_arrow])
+def test_an_empty_file_is_said_to_be_empty(check: Check) -> None:
+    assert look(check, b"") == Verdict("corrupt", "is empty")

@@ -125,8 +125,22 @@ def test_who_does_not_read_a_variable_is_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("shards", "workers", "ranks", "text"),
+    [
+        (8, 9, 1, "1 rank with 9 workers each need 9 shards, and there are 8"),
+        (3, 0, 4, "4 ranks with 1 workers each need 4 shards, and there are 3"),
+    ],
+)
+def test_what_needs_more_shards_is_counted(
+    shards: int, workers: int, ranks: int, text: str
+) -> None:
+    assert judge_shards("/c", shards, workers, ranks).causes[0].text == text
+
+
+@pytest.mark.parametrize(
     ("shards", "workers", "ranks", "status", "fix"),
     [
+        (4, 3, 4, "fail", "start at most 1 worker for each rank, or write more shards"),
         (8, 8, 1, "pass", ""),
         (1, 0, 1, "pass", ""),
         (7, 8, 1, "fail", "start at most 7 workers for each rank, or write more shards"),

@@ -75,6 +75,32 @@ def test_the_newest_must_be_whole(newest: Checkpoint, text: str) -> None:
     assert cause.remedy.lines == ["mv -nT /out/checkpoint-200 /out/aside-checkpoint-200"]
 
 
+@pytest.mark.parametrize(
+    ("others", "fix"),
+    [
+        ((), "move it aside, and start without resuming"),
+        ((whole(100),), "move it aside, so that the one before it is the newest"),
+        ((whole(50), whole(100)), "move it aside, so that the one before it is the newest"),
+    ],
+)
+def test_without_one_before_it_a_run_begins_anew(others: tuple[Checkpoint, ...], fix: str) -> None:
+    (finding,) = judge_checkpoints("/out", [*others, Checkpoint(200)], None, None)
+    assert finding.causes[0].remedy.text == fix
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [(3, "a; b; c"), (4, "a; b; c; and 1 more"), (5, "a; b; c; and 2 more")],
+)
+def test_of_many_damaged_files_three_are_named(count: int, told: str) -> None:
+    damaged = tuple((name, "") for name in "abcde"[:count])
+    newest = Checkpoint(200, True, WHOLE, 0, damaged)
+    (finding,) = judge_checkpoints("/out", [newest], None, None)
+    assert finding.causes[0].text == (
+        f"/out/checkpoint-200, the newest, {told}: resuming ends there"
+    )
+
+
 def test_a_run_that_begins_anew_reads_no_checkpoint() -> None:
     broken = whole(200)._replace(damaged=((STATE, "is empty"),), unsure=(("x", "is odd"),))
     assert look(whole(100), broken, resumes=False) == ["pass"]

@@ -86,6 +86,35 @@ def test_several_in_one_file_are_passed(name: str) -> None:
     assert look(content + b"else").status == "corrupt"
 
 
+MAGIC = b"\x28\xb5\x2f\xfd"
+
+
+@pytest.mark.parametrize(
+    ("blocks", "status"),
+    [  # Of a block, bit 0 says that it is the last, bits 1 and 2 its kind, the others its length.
+        ([(0, 5, b"plain")], "sound"),
+        ([(0, 5, b"plai")], "corrupt"),
+        ([(1, 2000, b"r")], "sound"),
+        ([(1, 2000, b"")], "corrupt"),
+        ([(1, 2000, b"r"), (0, 2, b"ab"), (2, 3, b"abc")], "sound"),
+        ([(3, 5, b"never")], "corrupt"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("flags", "fields"),
+    [(0x00, 1), (0x20, 1), (0x60, 2), (0xA0, 4), (0xE0, 8), (0x01, 2), (0x02, 3), (0x03, 5)],
+)
+def test_a_frame_of_zstd_is_passed_block_by_block(
+    flags: int, fields: int, blocks: list[tuple[int, int, bytes]], status: str
+) -> None:
+    """Source: RFC 8878, sections 3.1.1.1 and 3.1.1.2."""
+    content = MAGIC + bytes([flags]) + b"\0" * fields
+    for number, (kind, length, data) in enumerate(blocks, 1):
+        content += (length << 3 | kind << 1 | (number == len(blocks))).to_bytes(3, "little") + data
+    assert look(content).status == status
+    assert look(content + b"else").status == "corrupt"
+
+
 @pytest.mark.parametrize(
     ("content", "status"),
     [(b"", "corrupt"), (b"\0" * 50, "corrupt"), (b"\x28\xb5", "corrupt"), (b"own", "unknown")],

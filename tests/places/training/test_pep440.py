@@ -11,7 +11,7 @@ from mlhost_limits.training.pep440 import parse_specifier, parse_version, satisf
 TEXT = (
     "0 1 1.0 1.0.0 1.0.1 1.1 1.2 1.10 2 2.0.dev0 1!1.0 1!0.5 1.0a1 1.0.a.1 1.0alpha1 1.0b2 1.0rc1 "
     "1.0c1 1.0-pre 1.0.preview3 1.0.dev1 1.0.dev0 1.0a1.dev2 1.0.post1 1.0-1 1.0.post1.dev3 1.0rev2 1.0r "
-    "1.0a1.post2 1.0+local 1.0+local.2 1.0+cu121 1.0.post1+cu121 1.0.dev20240101+cu118 v1.0 1.0RC1 4.49.0.dev0 "
+    "1.0a1.post2 1.0+local 1.0+local.2 1.0+0 1.0+1 1.0+2.a 1.0+cu121 1.0.post1+cu121 1.0.dev20240101+cu118 v1.0 1.0RC1 4.49.0.dev0 "
     "4.49.0 4.48.3 5.23.0 2.13.0+cpu 0.2.57 0.2.111 0.2.5 1.0.2 0.19.8 2.5.0a0+872d972e41.nv24.8 1.0.0.0.1 "
     "1.0.0-beta.2 1.2.3.4 1.0.post0 1.0.dev 1.1.dev1 1.1a0 0.0 "
 )

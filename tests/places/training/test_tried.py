@@ -77,12 +77,23 @@ def test_a_value_is_what_a_policy_takes(seen: dict[str, Any], key: str, value: o
     assert read(report(loader(**seen))).values.get(key) == value
 
 
-def test_a_loader_that_was_not_reached_is_counted_and_told() -> None:
-    tried = read(report(loader(), unused=2))
-    assert tried.values["loaders"] == 3
-    assert tried.notes == (
-        "t.py had made 2 loaders more by then and not used them: counted as beside the others",
-    )
+@pytest.mark.parametrize(
+    ("unused", "told"),
+    [
+        (1, "t.py had made 1 loader more by then and not used it"),
+        (2, "t.py had made 2 loaders more by then and not used them"),
+    ],
+)
+def test_a_loader_that_was_not_reached_is_counted_and_told(unused: int, told: str) -> None:
+    tried = read(report(loader(), unused=unused))
+    assert tried.values["loaders"] == 1 + unused
+    assert tried.notes == (f"{told}: counted as beside the others",)
+
+
+@pytest.mark.parametrize(("wanted", "told"), [(1, "1 batch"), (2, "2 batches"), (5, "5 batches")])
+def test_the_batches_that_were_seen_are_told(wanted: int, told: str) -> None:
+    answer = {"why": "seen", "status": None, "tail": "", "reports": [report(loader())]}
+    assert read_tried(answer, "t.py", wanted, 60.0).where == f"measured: {told} of t.py"
 
 
 @pytest.mark.parametrize(

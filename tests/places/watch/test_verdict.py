@@ -85,6 +85,11 @@ FULL_LONG = trend(NOFILE, (20, 500), (60, 1000), *((at, 1000) for at in range(61
          ("cpu-time", SHOWN)),
         (9, {"trends": [trend(CPU, (90, 500), (99, 900), limit=2000)], "end": end(9, cpu=2)},
          ("killed-by-hand", SHOWN)),
+        # A look comes 400 ms late at most.
+        (9, {"trends": [trend(CPU, (90, 500), (99, 1600), limit=2000)], "end": end(9, cpu=2)},
+         ("cpu-time", SHOWN)),
+        (9, {"trends": [trend(CPU, (90, 500), (99, 1599), limit=2000)], "end": end(9, cpu=2)},
+         ("killed-by-hand", SHOWN)),
         (EXIT_137, {}, ("exception", POSSIBLE)),
     ],
 )  # fmt: skip
@@ -92,6 +97,27 @@ def test_what_ended_a_process_by_its_own_limits(
     status: int, more: dict[str, Any], told: tuple[str, str]
 ) -> None:
     assert ask(status, **more) == told
+
+
+@pytest.mark.parametrize(
+    ("steps", "told"),
+    [  # It ended at 100: 10 s after it reached the limit, or 3 s after it had less again.
+        ([(80, 500), (90, 1000)], ("nofile", SHOWN)),
+        ([(80, 500), (89, 1000)], ("nofile", POSSIBLE)),
+        ([(80, 500), (97, 1000), (98, 5)], ("nofile", SHOWN)),
+        ([(80, 500), (96, 1000), (98, 5)], ("nofile", POSSIBLE)),
+        # Nobody has looked for a minute, and it was full then.
+        ([(30, 500), (40, 1000)], ("nofile", POSSIBLE)),
+        ([(30, 500), (39, 1000)], ("exception", POSSIBLE)),
+        # It was near the limit, and has not been looked at for 10 s.
+        ([(50, 500), (90, 950)], ("nofile", POSSIBLE)),
+        ([(50, 500), (89, 950)], ("exception", POSSIBLE)),
+    ],
+)
+def test_how_long_before_the_end_a_limit_counts(
+    steps: list[tuple[float, int]], told: tuple[str, str]
+) -> None:
+    assert ask(EXIT_1, trends=[trend(NOFILE, *steps)]) == told
 
 
 @pytest.mark.parametrize(
@@ -136,7 +162,8 @@ def test_without_the_log_a_counter_counts_for_a_cgroup_of_the_runs_own(
     ("rise", "told"),
     [
         (Rise(98.0, f"{GROUP}/pids.events", 3), ("pids-max", SHOWN)),
-        (Rise(90.0, f"{GROUP}/pids.events", 3), ("exception", POSSIBLE)),
+        (Rise(95.0, f"{GROUP}/pids.events", 3), ("pids-max", SHOWN)),
+        (Rise(94.9, f"{GROUP}/pids.events", 3), ("exception", POSSIBLE)),
         (Rise(98.0, f"{OTHER}/pids.events", 3), ("exception", POSSIBLE)),
         (Rise(98.0, f"{GROUP}/memory.events", 3), ("exception", POSSIBLE)),
     ],
@@ -157,7 +184,9 @@ def test_the_first_process_that_ended_at_a_limit_counts_for_a_while(
     assert ask(EXIT_1, ends=[end(EXIT_1, 8, at)], trends=[full]) == told
 
 
-@pytest.mark.parametrize(("at", "sure"), [(99.0, SHOWN), (87.0, SHOWN), (70.0, POSSIBLE)])
+@pytest.mark.parametrize(
+    ("at", "sure"), [(99.0, SHOWN), (85.0, SHOWN), (84.9, POSSIBLE), (40.0, POSSIBLE)]
+)
 def test_a_rank_that_the_kernel_killed_counts_for_longer(at: float, sure: str) -> None:
     log = [Line(0.0, OOM.format("CONSTRAINT_MEMCG", 8))]
     told = ask(EXIT_1, ends=[end(9, 8, at)], kills=1, log=log)

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.core.profiles import NO_PROFILE
+from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.schema import load_policy
-from mlhost_limits.why.ask import ask_enough, name_way
+from mlhost_limits.why.ask import ask_enough, find_enough, name_way
 from mlhost_limits.why.reasons import REASONS
 
 ITEMS = sorted({one.item for one in REASONS.values()} | {"data", "kernel.pid_max"} - {""})
@@ -52,3 +53,50 @@ def test_every_limit_has_a_way() -> None:
         if one.item in ("nofile", "stack", "as", "kernel.sem", "tasks", "shm_size", "maxlogins"):
             assert name_way(one.item, "session")
     assert name_way("nofile", "container") == "start the container with --ulimit nofile=SOFT:HARD"
+
+
+@pytest.mark.parametrize(
+    ("item", "kind", "name", "policy"),
+    [
+        ("nofile", "session", "alice", {"sessions": [{"users": ["alice"], "limits": {"nofile": {"soft": 65536}}}]}),
+        ("memlock", "session", "alice", {"sessions": [{"users": ["alice"], "limits": {"memlock": {"soft": "unlimited"}}}]}),
+        ("nofile", "container", "docker", {"containers": {"docker": {"limits": {"nofile": 65536}}}}),
+        ("nofile", "container", "containerd", {}),
+        ("as", "container", "docker", {}),
+        ("shm_size", "container", "podman", {"containers": {"podman": {"shm_size": 2**33}}}),
+        ("shm_size", "container", "containerd", {"shared_memory": {"size": 2**33}}),
+        ("shm_size", "unit", "a.service", {"shared_memory": {"size": 2**33}}),
+        ("tasks", "container", "podman", {"containers": {"podman": {"tasks": 65536}}}),
+        ("tasks", "container", "containerd", {}),
+        ("tasks", "unit", "a.service", {"services": {"units": {"a.service": {"tasks": 65536}}}}),
+        ("tasks", "unit", "session-3.scope", {}),
+        ("tasks", "session", "alice", {}),
+        ("nproc", "job", "slurm", {"jobs": {"slurm": {"limits": {"nproc": 65536}}}}),
+        ("fsize", "job", "slurm", {}),
+        ("remove_ipc", "session", "alice", {"services": {"logind": {"remove_ipc": False}}}),
+    ],
+)  # fmt: skip
+def test_a_limit_is_asked_for_where_it_is_stated(
+    item: str, kind: str, name: str, policy: dict[str, object]
+) -> None:
+    assert ask_enough(item, kind, name, None, None) == policy
+
+
+@pytest.mark.parametrize(
+    ("item", "has", "needed", "enough"),
+    [
+        ("nofile", 32767, None, 65536),
+        ("nofile", 32769, None, 65538),
+        ("nofile", 32769, 5000, 5000),
+        ("nofile", 2**61 - 1, None, 2**62 - 2),
+        ("nofile", 2**61, None, 65536),
+        ("memlock", 5, None, UNLIMITED),
+        ("memlock", 5, 4096, 4096),
+        ("nice", 20, None, 40),
+        ("nice", None, None, UNLIMITED),
+    ],
+)
+def test_enough_is_what_it_takes_or_twice_what_there_is(
+    item: str, has: int | None, needed: int | None, enough: int
+) -> None:
+    assert find_enough(item, has, needed) == enough

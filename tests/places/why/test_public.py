@@ -141,6 +141,47 @@ def test_of_a_long_line_the_failure_is_shown_and_where_it_stood() -> None:
     assert len(said) < 1000
 
 
+@pytest.mark.parametrize(("between", "is_told"), [(10, True), (1600, False)])
+def test_of_a_long_log_the_last_lines_count(between: int, is_told: bool) -> None:
+    """What an earlier run wrote into the same file did not end this one; alone, it is found."""
+    first, after = "OSError: [Errno 24] Too many open files", ["a line"] * between
+    alone = judge_words(Words("\n".join([first, *after])))
+    assert alone
+    assert alone.line == first
+    verdict = judge_words(Words("\n".join([first, *after, "ValueError: no such layer"])))
+    assert verdict
+    assert verdict.line.startswith("ValueError")
+    assert verdict.earlier == (first if is_told else "")
+
+
+ORDER = "slurmstepd: error: *** JOB 9 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***"
+KILLED = "bash: line 1:  4711 Killed                  python train.py"
+EXITED = "srun: error: n1: task 0: Exited with exit code 1"
+RANK = "srun: error: n1: task 1: Killed"
+LOSS = "loss 0.137"
+
+
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        ([ORDER, KILLED], "job-time"),
+        ([ORDER, *[LOSS] * 39, KILLED], "job-time"),
+        ([ORDER, *[LOSS] * 40, KILLED], "cgroup-memory"),
+        ([KILLED, ORDER], "job-time"),
+        ([EXITED, RANK], "another-died"),
+        ([RANK, EXITED], "cgroup-memory"),
+        ([EXITED, KILLED], "cgroup-memory"),
+        ([EXITED.replace("code 1", "code 137"), RANK], "cgroup-memory"),
+        ([RANK], "cgroup-memory"),
+    ],
+)
+def test_a_kill_that_a_launcher_ordered_is_not_for_memory(lines: list[str], code: str) -> None:
+    """Slurm kills what outlives its time, and the other ranks once one has ended."""
+    verdict = judge_words(Words("\n".join(lines)))
+    assert verdict
+    assert verdict.reason.code == code
+
+
 def test_nothing_is_told_of_a_run_that_says_nothing() -> None:
     for text in ("", "\n\n", "loss 0.137\n" * 50, "\0\xff\x1b[31m", "done"):
         assert judge_words(Words(text)) is None

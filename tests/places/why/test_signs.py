@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from mlhost_limits.core.values import UNLIMITED, Rlimit
-from mlhost_limits.why.facts import HINT, SURE, Facts, Group, Task, Use
+from mlhost_limits.why.facts import AGAINST, HINT, SURE, Facts, Group, Task, Use
 from mlhost_limits.why.kills import Line
 from mlhost_limits.why.log_text import Words
 from mlhost_limits.why.signs import find_signs
@@ -268,3 +270,85 @@ def test_a_file_system_without_room_or_inodes_is_told_by_the_path() -> None:
     assert [(one.code, one.worth) for one in find_signs(facts, ["disk-full", "inodes"])] == [
         ("inodes", SURE)
     ]
+
+
+def bound(soft: int, taken: int, item: str = "nofile") -> Facts:
+    """Return what is seen of a process that has taken so much of a limit."""
+    limits = {item: Rlimit(soft, UNLIMITED)}
+    return Facts(task=LIVING._replace(limits=limits, taken={item: taken}))
+
+
+def host(item: str, used: int, most: int = 100000, **more: Any) -> Facts:
+    return Facts(uses={item: [Use(used, most, "x")]}, here=True, **{"age": 5.0, **more})
+
+
+def promise(mode: int, request: int, committed: int = 0) -> Facts:
+    """Return what is seen of a host with 1000 bytes of memory, 500 of swap, that promises 800."""
+    sizes = {"MemTotal": 1000, "SwapTotal": 500, "CommitLimit": 800, "Committed_AS": committed}
+    return Facts(memory={"overcommit": mode, **sizes}, request=request, here=True, age=5.0)
+
+
+@pytest.mark.parametrize(
+    ("code", "facts", "worths"),
+    [
+        # From 95 % on it is reached, below half of it was not lately.
+        ("nofile", bound(1000, 950), [SURE]),
+        ("nofile", bound(1000, 949), []),
+        ("nofile", bound(1000, 500), []),
+        ("nofile", bound(1000, 499), [AGAINST]),
+        ("nofile", bound(UNLIMITED, 949), [AGAINST]),
+        ("memlock", bound(1000, 100, "memlock")._replace(request=850), [SURE]),
+        ("memlock", bound(1000, 100, "memlock")._replace(request=849), [AGAINST]),
+        ("address-space", bound(1000, 950, "as"), [SURE]),
+        ("address-space", bound(1000, 949, "as"), []),
+        ("threads-max", host("kernel.pid_max", 95000), [SURE]),
+        ("threads-max", host("kernel.pid_max", 94999), []),
+        ("threads-max", host("kernel.pid_max", 70001), []),
+        ("threads-max", host("kernel.pid_max", 70000), [AGAINST]),
+        ("shm-size", host("shm_size", 95000), [SURE]),
+        ("shm-size", host("shm_size", 94999), []),
+        ("shm-size", host("shm_size", 94999, request=1), [SURE]),
+        ("disk-full", host("disk-full", 100000), [SURE]),
+        ("disk-full", host("disk-full", 99000), [HINT]),
+        ("disk-full", host("disk-full", 98999), []),
+        ("file-max", host("fs.file-max", 95000), [SURE]),
+        ("file-max", host("fs.file-max", 94999), []),
+        ("file-max", host("fs.file-max", 0, 0), []),
+        # What is full now was full ten minutes ago, and may have been before.
+        ("shm-size", host("shm_size", 95000, age=600.0), [SURE]),
+        ("shm-size", host("shm_size", 95000, age=601.0), [HINT]),
+        ("shm-size", host("shm_size", 95000, age=None), [HINT]),
+        # The kernel promises everything, all that it has, or no more than there is.
+        ("overcommit", promise(1, 10**9), [AGAINST]),
+        ("overcommit", promise(0, 1501), [SURE]),
+        ("overcommit", promise(0, 1500), [AGAINST]),
+        ("overcommit", promise(0, 0), []),
+        ("overcommit", promise(2, 801), [SURE]),
+        ("overcommit", promise(2, 800), []),
+        ("overcommit", promise(2, 0, committed=700), []),
+        ("overcommit", promise(2, 0, committed=750), [SURE]),
+    ],
+)  # fmt: skip
+def test_what_a_bound_is_worth_by_how_much_of_it_is_taken(
+    code: str, facts: Facts, worths: list[int]
+) -> None:
+    assert [one.worth for one in find_signs(facts, [code])] == worths
+
+
+@pytest.mark.parametrize(
+    ("age", "pids", "codes"),
+    [
+        (60.0, frozenset(), [HINT]),
+        (61.0, frozenset(), []),
+        (600.0, frozenset({4711}), [SURE]),
+        (601.0, frozenset({4711}), []),
+        (None, frozenset(), [HINT]),
+        (None, frozenset({4711}), [HINT]),
+    ],
+)
+def test_a_kill_is_of_the_run_by_its_time_and_for_longer_by_its_number(
+    age: float | None, pids: frozenset[int], codes: list[int]
+) -> None:
+    """Where nobody knows when the run ended, no kill is surely its own."""
+    facts = Facts(log=log(KILL, 0.0), age=age, pids=pids)
+    assert [one.worth for one in find_signs(facts, ["cgroup-memory"])] == codes

@@ -118,6 +118,14 @@ def test_a_pod_without_a_volume_has_64_mib() -> None:
     assert read(text).stated[0].shm == 2**26
 
 
+def test_a_volume_counts_wherever_its_mount_stands() -> None:
+    text = POD.replace("volumeMounts: [", "volumeMounts: [{name: x, mountPath: /data}, ")
+    text = text.replace(
+        "      volumes:\n", "      volumes:\n        - name: x\n          emptyDir: {}\n"
+    )
+    assert read(text).stated[0].shm == 2**34
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -67,6 +67,14 @@ def test_workers_are_spelt_in_many_ways(option: str) -> None:
     assert section(f"python train.py --flag {option} --other")["workers"] == 6
 
 
+@pytest.mark.parametrize(
+    ("words", "resumes"),
+    [("--resume", True), ("--resume --lr 1", True), ("--amp", None), ("--amp --lr 1", None)],
+)
+def test_a_word_alone_may_ask_to_resume(words: str, resumes: bool | None) -> None:
+    assert section(f"python train.py {words}").get("resume") is resumes
+
+
 def test_what_only_looks_like_workers_is_none() -> None:
     words = "--preprocessing_num_workers 9 --max_workers 9 --valid.num_workers 9 --loader.workers x"
     found = read(f"python train.py {words}")

@@ -82,6 +82,20 @@ def test_what_files_say(name: str, text: str, found: dict[str, object]) -> None:
     assert say(text, name) == found
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "library"),
+    [
+        ("a.toml", "per_device_train_batch_size = 2\n", "transformers"),
+        ("a.toml", "[train]\nper_device_train_batch_size = 2\n", "transformers"),
+        ("a.toml", "num_workers = 2\n", ""),
+        ("a.json", '{"per_device_train_batch_size": 2}', "transformers"),
+        ("a.json", '{"num_workers": 2}', ""),
+    ],
+)
+def test_names_of_options_show_whose_loop_it_is(name: str, text: str, library: str) -> None:
+    assert read(text, name).words.library == library
+
+
 def test_accelerate_s_file_is_told_from_others() -> None:
     pytest.importorskip("yaml")
     text = (
@@ -128,3 +142,34 @@ def test_a_yaml_that_nests_too_deeply_is_a_sentence() -> None:
     pytest.importorskip("yaml")
     told = read("- " * 100_000, "a.yml").words.problems
     assert told == ("a.yml:1: is nested deeper than 20 levels",)
+
+
+OFF = '{"id": "a", "type": "local", "cache_dir": "/off", "disabled": true}'
+USED = '{"id": "b", "type": "local", "cache_dir_vae": "/vae", "cache_dir": "/raw"}'
+TEXT = '{"id": "c", "type": "local", "cache_dir": "/text"}'
+SAME = '{"id": "d", "cache_dir_vae": "/vae"}'
+
+
+@pytest.mark.parametrize(
+    ("backends", "cache", "others"),
+    [
+        ([OFF], None, []),
+        ([OFF, USED], "/vae", []),
+        ([USED, SAME], "/vae", []),
+        ([OFF, USED, TEXT], "/vae", ["/text (run.json:3)"]),
+    ],
+)
+def test_the_caches_of_the_backends_in_use_are_told(
+    backends: list[str], cache: str | None, others: list[str]
+) -> None:
+    words = read("[" + ",\n".join(backends) + "]").words
+    assert next((fact.value for fact in words.facts), None) == cache
+    told = [note.partition("; ")[0].partition(": ")[2] for note in words.notes]
+    assert (told, words.library) == (others, "accelerate")
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", f"[{SAME}]", f"[{TEXT}, 3]", '[{"type": "local", "cache_dir": "/a"}]', TEXT]
+)
+def test_a_list_of_something_else_is_not_one_of_backends(text: str) -> None:
+    assert read(text).words.library == ""
