@@ -15,7 +15,9 @@ _MACHINE_ID = "/etc/machine-id"
 _KINDS = (".service", ".socket", ".timer", ".path", ".target")
 _LINKS = (".wants", ".requires", ".upholds")
 
-Starts = dict[str, set[tuple[str, bool]]]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Starts = dict[str, set[tuple[str, bool]]]
 
 
 def read_preset_starts(
