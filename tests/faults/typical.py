@@ -105,7 +105,8 @@ def read(name: str, text: str) -> Told:
     if len(lines) > most:
         wrong.append(f"{len(lines)} lines, of {most} at most")
     script = re.sub(r"\\\n *", "", read_script(lines))
-    twice = [row for row, count in Counter(script.splitlines()).items() if count > 1]
+    commands = Counter(row for row in script.splitlines() if not row.startswith("#"))
+    twice = [row for row, count in commands.items() if count > 1]
     return Told(name, lines, [*wrong, *(f"twice: {row}" for row in twice)])
 
 
