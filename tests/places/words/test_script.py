@@ -124,6 +124,8 @@ def test_variables_are_filled_in(text: str, expanded: str) -> None:
         ("CMD='python t.py --num_workers 3'\neval $CMD", 3),
         ("bash -c 'pip install x && python t.py --num_workers 3; sync'", 3),
         ('bash -c "\n  cd x\n  python t.py \\\n --num_workers 3\n"', 3),
+        ('python t.py --name "a\nb" --num_workers 3', 3),
+        ("python t.py --name 'a\n\nb' \\\n --num_workers 3", 3),
         ("if true; then python t.py --num_workers 3; fi", 3),
         ("for W in 3 4; do\n python t.py --num_workers $W\ndone", 3),
         ("A=(--num_workers 3 # it's few\n)\npython t.py ${A[@]}", 3),
