@@ -53,7 +53,8 @@ def test_what_no_policy_can_be_is_refused(policy: object, problem: str) -> None:
     ],
 )
 def test_what_is_just_large_enough_is_accepted(policy: object, problem: str) -> None:
-    assert (refusal(policy) == [problem]) is bool(problem)
+    told = [one for one in refusal(policy) if one.startswith("a: ")]
+    assert told == ([problem] if problem else [])
 
 
 def test_no_more_than_a_hundred_are_told() -> None:
