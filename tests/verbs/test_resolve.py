@@ -246,6 +246,23 @@ def test_a_limits_conf_that_is_missing_is_told_where_there_is_pam(tree: Path) ->
     assert told(tree, "alice") == ["no file in this tree states a limit"]
 
 
+@pytest.mark.parametrize(
+    ("release", "then"),
+    [
+        ("debian\nVERSION_ID=12", "leaves what the login started with"),
+        ("rhel\nVERSION_ID=9.4", "PAM then refuses the login"),
+    ],
+)
+def test_what_pam_makes_of_a_limit_that_the_kernel_refuses(
+    tree: Path, release: str, then: str
+) -> None:
+    write(tree, "/etc/os-release", f"ID={release}\n")
+    write(tree, "/etc/sysctl.d/9.conf", "fs.nr_open = 1048576\n")
+    write(tree, "/etc/security/limits.conf", "* hard nofile 2000000\n")
+    (entry,) = [one for one in resolve_tree(str(tree), "alice", None) if one.get("bound") == "hard"]
+    assert entry["why"] == f"the kernel refuses more than 1048576, fs.nr_open, and {then}"
+
+
 def test_an_unlimited_nofile_is_refused_where_pam_does_not_ask_for_fs_nr_open(tree: Path) -> None:
     write(tree, "/etc/os-release", "ID=debian\nVERSION_ID=11\n")
     write(tree, "/etc/security/limits.conf", "* hard nofile unlimited\n")

@@ -11,6 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 from mlhost_limits import cli
+from mlhost_limits.standard_formats import falls_short
 
 from .test_image import lay_out
 
@@ -102,6 +103,27 @@ def test_of_a_tree_by_its_full_path_files_have_their_scheme(
         for one in told
     ]
     assert f"file://{tree}/rootfs{VENDOR}".replace(" ", "%20") in uris
+
+
+@pytest.mark.parametrize(
+    ("status", "ahead", "falls"),
+    [
+        ("pass", "", False),
+        ("pass", "pass", False),
+        ("pass", "fail", True),
+        ("pass", "unknown", False),
+        ("unknown", "", False),
+        ("unknown", "fail", True),
+        ("fail", "pass", True),
+        ("waived", "pass", True),
+    ],
+)
+@pytest.mark.parametrize("when", ["next_session", "next_restart", "after_boot"])
+def test_what_falls_short_now_or_later_is_a_result(
+    when: str, status: str, ahead: str, falls: bool
+) -> None:
+    later = dict.fromkeys(("next_session", "next_restart", "after_boot"), "")
+    assert falls_short({"status": status, **later, when: ahead}) is falls
 
 
 def test_what_is_waived_is_suppressed(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -236,6 +236,17 @@ def test_a_command_that_is_too_wide_is_left_to_the_long_report() -> None:
     )
 
 
+@pytest.mark.parametrize("code", ["sysctl-not-stated", "sysctl-later-line-wins"])
+@pytest.mark.parametrize(("length", "is_shown"), [(68, True), (69, False)])
+def test_a_command_may_be_as_wide_as_the_report(length: int, is_shown: bool, code: str) -> None:
+    """A word that follows stands behind twelve blanks, in 80 columns."""
+    word = "x" * length
+    cause = Cause(code, "a line says so", Remedy("mend it", (("touch", word),)), LINE)
+    lines = format_brief([fail("kernel", "a", "value", cause)], Told())
+    assert (" " * 12 + word in lines) is is_shown
+    assert max(map(len, lines)) <= 80
+
+
 def test_what_makes_edits_count_comes_after_the_last_of_them() -> None:
     """Of two causes of one reason, and in a reason whose edits another has in front."""
     user = ("sh", "-c", "env -i /sbin/runuser -P -u bob -- systemctl --user restart a.service >&2")

@@ -106,3 +106,12 @@ def describe(value: int | bool | None) -> str:
     if value is None or isinstance(value, bool):
         return {None: "-", True: "yes", False: "no"}[value]
     return f"{value} %" if value <= 100 else f"1024:{value}"
+
+
+@pytest.mark.parametrize(
+    ("version", "reads"), [("8.0", False), ("8.5", False), ("8.6", True), ("8.10", True), ("9.0", True)]
+)  # fmt: skip
+def test_since_red_hat_8_6_pam_takes_an_unlimited_nofile_for_fs_nr_open(
+    version: str, reads: bool
+) -> None:
+    assert find_distribution(release("rhel", version)).pam.reads_nr_open is reads

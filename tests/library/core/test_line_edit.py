@@ -229,7 +229,7 @@ def test_what_cannot_be_typed_safely_is_left_to_a_person(path: str, row: str, sc
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize("name", ["caf\xe9.conf", "\u65e5 a'\"$x`%s\\n.conf", "-\xe9"])
+@pytest.mark.parametrize("name", ["caf\xe9.conf", "\xc0.conf", "\u65e5 a'\"$x`%s\\n.conf", "-\xe9"])
 def test_a_name_with_letters_of_utf_8_is_written_in_ascii(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: str, name: str
 ) -> None:

@@ -40,6 +40,23 @@ def test_what_no_policy_can_be_is_refused(policy: object, problem: str) -> None:
     assert refusal(policy) == [problem]
 
 
+@pytest.mark.parametrize(
+    ("policy", "problem"),
+    [
+        ({"a": "x" * 65536}, ""),
+        ({"a": "x" * 65537}, "a: has 65537 characters; at most 65536 are accepted"),
+        ({"a": {"k" * 256: 1}}, ""),
+        ({"a": {"k" * 257: 1}}, "a: a key has 257 characters; 256 are accepted"),
+        ({"a": 10**40 - 1}, ""),
+        ({"a": 10**40}, "a: a number has more than 40 digits"),
+        ({"a": 1 - 10**40}, ""),
+    ],
+)
+def test_what_is_just_large_enough_is_accepted(policy: object, problem: str) -> None:
+    told = [one for one in refusal(policy) if one.startswith("a: ")]
+    assert told == ([problem] if problem else [])
+
+
 def test_no_more_than_a_hundred_are_told() -> None:
     assert len(refusal({"a": [10**50] * 1000})) == 100
 

@@ -47,6 +47,8 @@ COVERS = Waiver("nofile", "container:docker/legacy-*", "vendor image", "2026-12-
         (UNSEEN, COVERS._replace(until="2026-06-14"), UNKNOWN),
         (SHORT, COVERS._replace(hosts=("gpu*",)), WAIVED),
         (SHORT, COVERS._replace(hosts=("gpu1.example.org",)), WAIVED),
+        (SHORT, COVERS._replace(hosts=("gpu1",)), WAIVED),
+        (SHORT, COVERS._replace(hosts=("gpu",)), FAIL),
         (SHORT, COVERS._replace(hosts=("cpu1", "cpu2")), FAIL),
     ],
 )

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from mlhost_limits.containerd import measure as containerd_measure
+from mlhost_limits.containerd import provision as containerd_provision
 from mlhost_limits.containerd.base_spec import BaseSpec, find_base_spec
 from mlhost_limits.containerd.causes import (
     blame_base,
@@ -16,7 +18,7 @@ from mlhost_limits.containerd.causes import (
     find_tasks_causes,
     is_of_kubelet,
 )
-from mlhost_limits.containerd.measure import describe_absence
+from mlhost_limits.containerd.measure import describe_absence, find_containerd
 from mlhost_limits.containerd.plan import FOLDER, OURS, plan_containerd
 from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.containers.process import blame_container
@@ -32,6 +34,7 @@ from mlhost_limits.host.look import Process
 from mlhost_limits.systemd.model import Files
 from mlhost_limits.systemd.tasks import Level
 from mlhost_limits.systemd.unit_file import Source
+from mlhost_limits.write import systemctl
 
 POLICY = ContainerPolicy(
     {"nofile": Limit(65536, 1048576), "memlock": Limit(UNLIMITED, UNLIMITED), "core": Limit(max=0)}
@@ -343,3 +346,40 @@ def test_a_specification_that_is_not_named_any_more_is_told() -> None:
     assert plan_containerd(POLICY, files, 1048576, base=BASE).edits == ()
     gone = plan_containerd(POLICY, files, 1048576, absent=True)
     assert gone.notes == ("/etc/old.json has nofile of ours: it had 1:2",)
+
+
+@pytest.mark.parametrize(
+    ("comm", "uid", "cgroup", "is_found"),
+    [
+        ("containerd", 0, "0::/system.slice/containerd.service", True),
+        ("containerd", 1000, "0::/system.slice/containerd.service", False),
+        ("bash", 0, "0::/system.slice/containerd.service", False),
+        ("containerd", 0, "0::/system.slice/docker.service", False),
+    ],
+)
+def test_containerd_is_root_s_and_in_its_unit(
+    monkeypatch: pytest.MonkeyPatch, comm: str, uid: int, cgroup: str, is_found: bool
+) -> None:
+    monkeypatch.setattr(containerd_measure, "is_daemon", lambda *_asked: True)
+    process = Process(7, comm, uid, cgroup, 1)
+    assert find_containerd([process]) == (process if is_found else None)
+
+
+@pytest.mark.parametrize(
+    ("edited", "restart", "is_booted", "done"),
+    [
+        (True, True, True, "restart"),
+        (False, True, True, "restart"),
+        (True, False, True, "reload"),
+        (True, False, False, ""),
+        (False, False, True, ""),
+    ],
+)
+def test_an_edit_is_read_at_once_and_a_restart_only_where_it_is_allowed(
+    monkeypatch: pytest.MonkeyPatch, edited: bool, restart: bool, is_booted: bool, done: str
+) -> None:
+    monkeypatch.setattr(containerd_provision, "is_booted", lambda: is_booted)
+    monkeypatch.setattr(systemctl, "restart_unit", lambda _unit: "restart")
+    monkeypatch.setattr(systemctl, "reload_units", lambda: "reload")
+    settle = containerd_provision._find_settle(edited, restart)
+    assert (settle() if settle else "") == done

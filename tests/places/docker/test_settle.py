@@ -10,6 +10,8 @@ from mlhost_limits.docker import settle as docker
 from mlhost_limits.docker import unit_read
 from mlhost_limits.docker.dockerd_flags import Flag
 from mlhost_limits.docker.settle import Verdict, ask_dockerd, find_dockerd, find_trouble
+from mlhost_limits.systemd.model import Files
+from mlhost_limits.systemd.unit_file import Source
 
 FLAGS = [
     Flag("debug", "", "/u", 3),
@@ -76,3 +78,21 @@ def test_without_a_program_nothing_is_asked(program: Path) -> None:
     assert (ask_dockerd(b"{}", ()), find_trouble()) == (Verdict(), "")
     program.mkdir()
     assert find_dockerd() is None
+
+
+@pytest.mark.parametrize(
+    ("main", "loads", "masked"),
+    [
+        (None, False, False),
+        (Source("/etc/systemd/system/docker.service", ""), True, True),
+        (Source("/lib/systemd/system/docker.service", "[Service]\n"), True, False),
+    ],
+)
+def test_a_unit_without_a_file_does_not_load_and_an_empty_one_masks(
+    monkeypatch: pytest.MonkeyPatch, main: Source | None, loads: bool, masked: bool
+) -> None:
+    monkeypatch.setattr(docker, "find_dockerd", lambda: None)
+    monkeypatch.setattr(docker, "read_unit_files", lambda _unit: Files(main))
+    service = docker.read_service(None)
+    assert (service.unit, service.program, service.pid) == ("docker.service", False, 0)
+    assert (service.loads, service.masked) == (loads, masked)

@@ -471,3 +471,19 @@ def test_a_path_with_a_blank_is_called_as_well(word: str) -> None:
 )
 def test_files_that_a_script_goes_through(text: str, globs: set[str]) -> None:
     assert find_globs(text) == globs
+
+
+@pytest.mark.parametrize(
+    ("text", "is_about"),
+    [
+        ("sysctl -w fs.nr_open=5", True),
+        ('SYSCTL{fs/nr_open}="5"', True),
+        ("echo 5 > /proc/sys/fs/nr_open", True),
+        ("cd /proc\necho 5 > sys/fs/nr_open", True),
+        ("echo 5 > /proc/self/oom_score_adj", False),
+        ("cat /sys/class/net/eth0/mtu", False),
+        ("nothing", False),
+    ],
+)
+def test_scripts_that_may_set_some_sysctl(text: str, is_about: bool) -> None:
+    assert boot_scripts.is_about_sysctls(text) is is_about

@@ -61,6 +61,25 @@ def test_a_doubt_of_the_next_start_is_told_of_what_passes() -> None:
     assert told.outlook == Outlook("", "unknown", "unknown")
 
 
+@pytest.mark.parametrize(
+    ("limits", "unseen", "outlook"),
+    [
+        ({"nofile": GOOD}, False, Outlook("", "fail", "pass")),
+        ({"nofile": GOOD}, True, Outlook("", "fail", "pass")),
+        (None, False, Outlook()),
+        (None, True, Outlook("", "fail", "pass")),
+    ],
+)
+def test_what_was_not_seen_is_foretold_where_it_is_asked_for(
+    limits: dict[str, Rlimit] | None, unseen: bool, outlook: Outlook
+) -> None:
+    soft = judge_limits("p", WANTED, limits, "/proc", "" if limits else "it does not run")[0]
+    told = tell(soft, {"nofile": Verdict((CAUSE,), LOW, GOOD)}, unseen=unseen)
+    assert told.outlook == outlook
+    assert told.causes == ((CAUSE,) if outlook.next_restart else ())
+    assert tell(soft, {}, unseen=unseen) == soft
+
+
 @pytest.mark.parametrize(("command", "is_known"), [("x", True), ("sh -c 'ulimit -n 9; x'", False)])
 def test_what_a_unit_starts_is_asked_where_all_else_is_well(command: str, is_known: bool) -> None:
     facts = unit({UNIT_FILE: service("LimitNOFILE=65536:131072", f"ExecStart=/bin/{command}")})

@@ -55,6 +55,26 @@ def test_a_module_that_is_not_run_and_may_set_limits(line: str, found: Found) ->
     assert find("sshd", "full", pam=f"{LIMITS}{line}\n") == []
 
 
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"\x7fELF\0pam_sm_open_session\0setrlimit\0", [(PAM, 2, "")]),
+        (b"\x7fELF\0pam_sm_open_session\0execve\0", [(PAM, 2, "")]),
+        (b"\x7fELF\0pam_sm_open_session\0system\0", [(PAM, 2, "")]),
+        (b"\x7fELF\0pam_sm_open_session\0of_systems\0", []),
+        (b"", []),
+    ],
+)
+def test_a_module_tells_by_what_it_links_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, found: Found
+) -> None:
+    (tmp_path / "pam_own.so").write_bytes(content)
+    monkeypatch.setattr(
+        doubts_read, "find_module", lambda name: str(tmp_path / name) if "own" in name else None
+    )
+    assert find("sshd", pam=f"{LIMITS}session optional pam_own.so\n") == found
+
+
 def test_a_program_of_the_stack_of_auth_is_run_by_no_look() -> None:
     pam = f"{LIMITS}auth optional pam_exec.so prlimit\n"
     found = [("/etc/pam.d/su", 2, "")]

@@ -20,6 +20,7 @@ from mlhost_limits.sessions.pam_limits import (
     rank_domain,
     read_lines,
     resolve_limits,
+    stops_for,
 )
 
 DEBIAN_11 = Dialect(1023, False, False, ("rttime", "nonewprivs"), True)
@@ -345,3 +346,24 @@ def ranks(bound: Bound, user: User, dialect: Dialect) -> list[int]:
 def test_debian_started_sessions_over(release: str, resets: bool) -> None:
     """Until its PAM 1.7.0 every session started from the limits of process 1."""
     assert find_distribution({"ID": "debian", "VERSION_ID": release}).pam.resets is resets
+
+
+@pytest.mark.parametrize(
+    ("domain", "stops"),
+    [
+        ("alice", True),
+        ("bob", False),
+        ("@ml", True),
+        ("@sudo", False),
+        ("1001", False),
+        ("1001:", True),
+        ("1001:1003", True),
+        ("2001:3003", False),
+        ("%1001:1003", True),
+        ("%2001:3003", False),
+        ("*", False),
+    ],
+)
+def test_whom_a_line_of_two_fields_stops(domain: str, stops: bool) -> None:
+    (line,) = read_lines({LIMITS_CONF: f"{domain} -"}, Dialect())
+    assert stops_for(line, ALICE) is stops

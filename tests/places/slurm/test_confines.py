@@ -122,6 +122,8 @@ def test_what_cgroup_conf_leaves_a_job(text: str, total: int, given: int) -> Non
         ("AllowedRAMSpace=50", 100, ["slurm-cgroup-conf"], 1),
         ("\nMaxRAMPercent=10", 100, ["slurm-cgroup-conf"], 2),
         ("AllowedRAMSpace=50\nMaxRAMPercent=10", 100, ["slurm-cgroup-conf"] * 2, 1),
+        ("AllowedRAMSpace=100\nMaxRAMPercent=10", 100, ["slurm-cgroup-conf"], 2),
+        ("AllowedRAMSpace=50\nMaxRAMPercent=20", 100, ["slurm-cgroup-conf"], 1),
         ("ConstrainRAMSpace=yes", 100, ["slurm-cgroup-not-read"], 0),
         ("AllowedRAMSpace=10\nMinRAMSpace=300", 100, ["slurm-cgroup-not-read"], 0),
         ("AllowedRAMSpace=50", 200, [], 0),

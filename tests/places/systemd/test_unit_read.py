@@ -6,8 +6,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from mlhost_limits.host.look import Look
+from mlhost_limits.host.manager_read import Shown
+from mlhost_limits.systemd import read as systemd_read
+from mlhost_limits.systemd.read import World
 from mlhost_limits.systemd.unit_read import read_manager_files, read_unit_files
 
+U = "a.service"
 ETC, LIB = "/etc/systemd/system", "/usr/lib/systemd/system"
 
 
@@ -120,3 +125,18 @@ def test_old_systemd_knows_one_system_conf(tmp_path: Path, library: str, main: s
     assert files.dropins == [("/etc/systemd/system.conf.d/a.conf", "[Manager]\n")]
     write(tmp_path, "/etc/systemd/system.conf", "x")
     assert read_manager_files(str(tmp_path)).main == ("/etc/systemd/system.conf", "x")
+
+
+def test_a_manager_is_asked_once_about_a_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    shown = Shown({}, 7, False, 0.0)
+
+    def show(unit: str) -> Shown | None:
+        asked.append(unit)
+        return shown if unit == U else None
+
+    monkeypatch.setattr(systemd_read, "show_unit", show)
+    world = World(Look())
+    for _time in range(2):
+        assert (world.show_unit(U), world.show_unit("b.service")) == (shown, None)
+    assert asked == [U, "b.service"]

@@ -625,6 +625,19 @@ def test_the_threads_of_a_process_are_those_of_openmp(
     assert training_survey.Survey(RUN, OPTIONS, Look()).threads == threads
 
 
+@pytest.mark.parametrize(
+    ("place", "stated", "returns"),
+    [("self", "131072", True), ("self", "", None), ("new-session", "131072", None)],
+)
+def test_whether_memory_is_given_back_is_known_of_this_process_alone(
+    monkeypatch: pytest.MonkeyPatch, place: str, stated: str, returns: bool | None
+) -> None:
+    """A session that is opened anew has variables of its own."""
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", stated)
+    run = RUN._replace(place=place, user="root")
+    assert training_survey.Survey(run, OPTIONS, Look()).run.returns_memory is returns
+
+
 def test_a_host_that_shows_no_bound_of_tasks_is_unknown(host: SimpleNamespace) -> None:
     host.tasks = OSError("what bounds the tasks of this host cannot be read")
     found = check()["tasks value"]

@@ -71,6 +71,15 @@ def test_what_is_far_away_is_looked_at_once_a_second() -> None:
     assert choose_rest([], 0.8, 1e-2, 1e-3) == 10
 
 
+@pytest.mark.parametrize(("cost", "rest"), [(0.02, 0.2), (1e-3, 0.01), (1e-5, 1e-3)])
+def test_a_rise_takes_a_tenth_of_a_core_at_most(cost: float, rest: float) -> None:
+    """However fast it is; and a millisecond lies between two looks."""
+    trend = Trend()
+    trend.follow(level(500), 0, 0.8)
+    trend.rate = 1e9
+    assert choose_rest([trend], 0.8, cost, 1e-3) == rest
+
+
 @pytest.mark.parametrize(
     ("seen", "rate", "text"),
     [

@@ -204,6 +204,24 @@ def test_a_fact_kills_for_sure_or_not(code: str, needed: int, run: Training, wor
     assert [cause.verdict for one in settle([finding], run) for cause in one.causes] == [word]
 
 
+@pytest.mark.parametrize(
+    ("run", "files", "mappings"),
+    [
+        (Training(workers=2, hold=1, tensors_per_batch=3), 4, 4),
+        (Training(workers=2, hold=0, tensors_per_batch=3), 2, 2),
+        (Training(workers=0, hold=1, tensors_per_batch=3), 0, 0),
+        (Training(workers=2, hold=1, tensors_per_batch=3, sharing="file_system"), 0, 4),
+    ],
+)
+def test_each_tensor_that_is_kept_takes_a_descriptor_or_a_mapping(
+    run: Training, files: int, mappings: int
+) -> None:
+    """Two tensors fewer in each batch are two fewer of each, for each batch that is kept."""
+    less = run._replace(tensors_per_batch=1)
+    assert verdict.count_least_files(run) - verdict.count_least_files(less) == files
+    assert verdict.count_least_mappings(run) - verdict.count_least_mappings(less) == mappings
+
+
 def test_what_passes_is_left_alone() -> None:
     finding = fail(Cause("pam-line", "line", Remedy("")))._replace(status=PASS)
     assert list(settle([finding], RUN)) == [finding]

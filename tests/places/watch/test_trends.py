@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.watch.trends import History, Level, Trend
-from mlhost_limits.why.reasons import MEMLOCK, NOFILE
+from mlhost_limits.why.reasons import MAPPINGS, MEMLOCK, NOFILE, SHM
 
 
 def follow(*steps: tuple[float, int], limit: int = 1000, code: str = NOFILE) -> Trend:
@@ -28,6 +28,14 @@ def follow(*steps: tuple[float, int], limit: int = 1000, code: str = NOFILE) -> 
         (NOFILE, 2, 0, True),
         (MEMLOCK, 65536, 62000, False),
         (MEMLOCK, 65536, 62300, True),
+        (MEMLOCK, 1000, 949, False),
+        (MEMLOCK, 1000, 950, True),
+        (SHM, 1000, 969, False),
+        (SHM, 1000, 970, True),
+        (MAPPINGS, 1000, 979, False),
+        (MAPPINGS, 1000, 980, True),
+        ("fsize", 1000, 989, False),
+        ("fsize", 1000, 990, True),
     ],
 )
 def test_a_limit_is_full_where_one_thing_more_may_not_fit(

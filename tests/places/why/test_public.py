@@ -182,6 +182,18 @@ def test_a_kill_that_a_launcher_ordered_is_not_for_memory(lines: list[str], code
     assert verdict.reason.code == code
 
 
+def test_the_traceback_of_a_failure_is_kept_with_it() -> None:
+    block = [
+        "Traceback (most recent call last):",
+        '  File "train.py", line 3, in <module>',
+        "    main()",
+        "RuntimeError: can't start new thread",
+    ]
+    verdict = judge_words(Words("\n".join(["loss 0.137", *block])))
+    assert verdict
+    assert verdict.near == "\n".join(block)
+
+
 def test_nothing_is_told_of_a_run_that_says_nothing() -> None:
     for text in ("", "\n\n", "loss 0.137\n" * 50, "\0\xff\x1b[31m", "done"):
         assert judge_words(Words(text)) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.policy_file import parse_documents
+from mlhost_limits.words.docker_run import read_mount
 from mlhost_limits.words.facts import Words
 from mlhost_limits.words.kinds import Context, Text, read_file
 
@@ -138,3 +139,23 @@ def test_a_volume_counts_wherever_its_mount_stands() -> None:
 )
 def test_a_file_of_another_shape_is_no_traceback(text: str) -> None:
     assert isinstance(read(text), Words)
+
+
+@pytest.mark.parametrize(
+    ("text", "mounts"),
+    [
+        ("/a:/b", [("/b", "/a")]),
+        ("/a:/b:ro,z", [("/b", "/a")]),
+        ("/run=1:/b", [("/b", "/run=1")]),
+        ("./a:/b", [("/b", "./a")]),
+        ("name:/b", []),
+        ("/a", []),
+        ("type=bind,source=/a,target=/b", [("/b", "/a")]),
+        ("type=bind,src=/a,dst=/b,readonly", [("/b", "/a")]),
+        ("type=bind,src=/a,destination=/b", [("/b", "/a")]),
+        ("type=volume,source=name,target=/b", []),
+        ("type=tmpfs,target=/b", []),
+    ],
+)
+def test_where_a_path_of_the_host_is_seen(text: str, mounts: list[tuple[str, str]]) -> None:
+    assert read_mount(text) == mounts

@@ -39,6 +39,8 @@ def section(command: str) -> dict[str, object]:
         ("deepspeed --num_gpus 4 train.py --deepspeed", 4),
         ("deepspeed train.py", 8),
         ("deepspeed --include localhost:0,1,2@other:3 train.py", 3),
+        ("deepspeed --include worker-1 train.py", 8),
+        ("deepspeed --include worker-1@worker-2:0,1 train.py", 2),
         ("srun --ntasks-per-node=4 python train.py", 4),
         ("srun -N 2 -n 16 python train.py", 8),
         ("srun --ntasks-per-node=1 torchrun --nproc-per-node 8 train.py", 8),

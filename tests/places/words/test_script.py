@@ -7,6 +7,7 @@ import pytest
 from mlhost_limits.words.facts import Words
 from mlhost_limits.words.precedence import take
 from mlhost_limits.words.script import expand, read_script
+from mlhost_limits.words.shell_text import strip_comments
 
 JOB = """#!/bin/bash
 #SBATCH --nodes=2 --ntasks-per-node 1   # each a launcher
@@ -124,6 +125,8 @@ def test_variables_are_filled_in(text: str, expanded: str) -> None:
         ("CMD='python t.py --num_workers 3'\neval $CMD", 3),
         ("bash -c 'pip install x && python t.py --num_workers 3; sync'", 3),
         ('bash -c "\n  cd x\n  python t.py \\\n --num_workers 3\n"', 3),
+        ('python t.py --name "a\nb" --num_workers 3', 3),
+        ("python t.py --name 'a\n\nb' \\\n --num_workers 3", 3),
         ("if true; then python t.py --num_workers 3; fi", 3),
         ("for W in 3 4; do\n python t.py --num_workers $W\ndone", 3),
         ("A=(--num_workers 3 # it's few\n)\npython t.py ${A[@]}", 3),
@@ -149,3 +152,20 @@ def test_variables_that_double_come_to_an_end() -> None:
     lines = "".join(f"A{n + 1}=$A{n}$A{n}\n" for n in range(64))
     found = read(f"A0=xxxxxxxx\n{lines}python t.py --num_workers 2 --name $A64\n")
     assert [fact.value for fact in found.facts if fact.key == "workers"] == [2]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("a # b", "a "),
+        ("# a\nb", "\nb"),
+        ("a#b", "a#b"),
+        ("a \\# b # c", "a \\# b "),
+        ("'a # b' # c", "'a # b' "),
+        ('"a # \'b" # c', '"a # \'b" '),
+        ('"a\\" # b" # c', '"a\\" # b" '),
+        ("'a\\' # b", "'a\\' "),
+    ],
+)
+def test_a_comment_begins_a_word_outside_of_quotes(text: str, kept: str) -> None:
+    assert strip_comments(text) == kept
