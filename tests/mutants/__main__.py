@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Break the library in one place at a time, and see whether a fast test fails.
 
-Which tests run a line is measured once; each change then meets those tests alone. A test that
-does not end counts as failed. Survivors are listed: some change nothing that can be seen.
+Which tests run a line is measured once; each change then meets those tests alone, and what they
+do not see meets the type checker, as every commit does. A test that does not end counts as failed.
+Survivors are listed: some change nothing that can be seen.
 """
 
 from __future__ import annotations
@@ -142,27 +143,34 @@ def try_all(mutants: Sequence[Mutant], lanes: int) -> Iterator[Outcome]:
 
 
 def try_one(mutant: Mutant, tree: Path) -> str:
-    """Make one change, run its tests, and take the change back."""
+    """Make one change, run its tests and the type checker, and take the change back."""
     file = tree / "plugins" / "module_utils" / mutant.file
     source = file.read_text()
     file.write_text(change(source, mutant.point))
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-x", *FAST, *LEFT_OUT, *mutant.tests],
-            cwd=tree,
-            env={**os.environ, "PYTHONPATH": str(tree)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
+        status = _run(["pytest", "-x", *FAST, *LEFT_OUT, *mutant.tests], tree)
+        # Status 4 is that of a test which is there no more: the measure is older than the tests.
+        fate = {0: "survived", 4: "not run", 5: "not run"}.get(status, "killed")
+        return "killed" if fate == "survived" and _run(["mypy", str(file)], tree) else fate
     except subprocess.TimeoutExpired:
         return "killed"
     finally:
         file.write_text(source)
-    # Status 4 is that of a test which is there no more: the measure is older than the tests.
-    return {0: "survived", 4: "not run", 5: "not run"}.get(done.returncode, "killed")
+
+
+def _run(words: Sequence[str], tree: Path) -> int:
+    """Return the exit status of a tool in a copy of the tree."""
+    done = subprocess.run(
+        [sys.executable, "-m", *words],
+        cwd=tree,
+        env={**os.environ, "PYTHONPATH": str(tree)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    return done.returncode
 
 
 def report(outcomes: Sequence[Outcome], seed: int) -> int:
