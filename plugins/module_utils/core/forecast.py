@@ -26,7 +26,7 @@ from .values import UNLIMITED, Bound, Declaration, NamedTuple, Rlimit
 
 NEEDS_BOOT = "nothing of an image runs"
 _ADDS = re.compile(r" >> (/etc/[\w./-]+)/[^/\s]+$")
-_NOW = re.compile(", (?:and set the running value|now and at boot)")
+_NOW = re.compile(r", (?:and set the running value|now and at boot|and restart [\w.-]+)")
 """What a sentence says of the running kernel besides."""
 _OF_RUNNING = ("sysctl", "systemctl", "mount", "modprobe")
 """Programs that change what runs: of no use to what does not."""
