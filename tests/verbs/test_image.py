@@ -786,6 +786,36 @@ def test_a_group_that_is_not_known_yet_may_give_less(
     assert told in found.observation.reason
 
 
+LISTS = "/etc/ssh/sshd_config.d/lists.conf"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("DenyUsers bob al*", 1),
+        ("DenyUsers bob\nDenyUsers alice", 2),
+        ("AllowUsers bob root@10.0.0.1", 1),
+        ("AllowUsers bob\nAllowUsers alice@10.0.0.1", 0),
+        ("DenyUsers alice@10.0.0.1", 0),
+        ("DenyUsers !alice al*", 0),
+        ("DenyGroups wheel alice", 1),
+        ("AllowGroups wheel", 1),
+        ("AllowGroups wheel alice", 0),
+        ("AllowUsers alice\nDenyGroups alice", 2),
+        ("Match Address 10.0.0.0/8\nDenyUsers alice", 0),
+        ("AllowUsers bob\nMatch Address 10.0.0.0/8\nAllowUsers alice", 0),
+    ],
+)
+def test_whom_sshd_keeps_out_is_not_predicted_to_have_enough(
+    tmp_path: Path, text: str, line: int
+) -> None:
+    tree = {OURS: GOOD.replace("root", "alice"), LISTS: f"{text}\n"}
+    (found,) = check(tmp_path, users("alice", nofile={"soft": 65536}), tree).findings
+    assert found.outlook.after_boot == ("unknown" if line else "pass")
+    assert (f"{LISTS}:{line} " in found.observation.reason) == bool(line)
+    assert ("keeps alice out of sshd" in found.observation.reason) == bool(line)
+
+
 def test_who_has_a_record_with_limits_is_judged_beside_everyone(tmp_path: Path) -> None:
     records = {RECORD: LIMITED, "/etc/userdb/1500.user": LIMITED, "/etc/userdb/bob.user": "{}"}
     tree = {OURS: GOOD, **records, **OPENS_SYSTEMD}

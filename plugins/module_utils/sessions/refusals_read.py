@@ -15,6 +15,7 @@ from ..host.files import list_folder, read_each, read_text
 from .pam_limits import LIMITS_CONF
 from .pam_stack import PamLine, declare_call, flatten
 from .reach import find_skippers
+from .sshd_config import find_shut_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +37,14 @@ def find_refusal(service: str, user: User, read: SessionsTree) -> str:
         if at:
             where = cite(at) if at.line else at.path
             return f"{where} keeps {user.name} out, by {cite(declare_call(line))}"
-    return _find_denial(service, read)
+    return _find_denial(service, read) or (_find_shut_out(user, read) if service == "sshd" else "")
+
+
+def _find_shut_out(user: User, read: SessionsTree) -> str:
+    """Return the list of sshd's that keeps a user out; who stands for others gets in."""
+    path, files = read.sshd_config
+    at = find_shut_out(files, path, user) if user.name[:1] not in "*@" else None
+    return f"{cite(at)} keeps {user.name} out of sshd" if at else ""
 
 
 def find_rewriter(read: SessionsTree) -> str:

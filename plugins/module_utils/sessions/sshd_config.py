@@ -18,8 +18,10 @@ MAIN_FILE = "/etc/ssh/sshd_config"
 VENDOR_FILE = "/usr/etc/ssh/sshd_config"
 
 _KEYWORD = re.compile(r'[ \t\f]*("?)([A-Za-z0-9]+)\1[ \t\f]*=?[ \t\f]*(.*)')
+_LISTS = ("denyusers", "allowusers", "denygroups", "allowgroups")
+"""In the order in which sshd asks them."""
 _READ = frozenset(
-    ("authorizedkeysfile", "forcecommand", "include", "pamservicename", "setenv", "usepam")
+    ("authorizedkeysfile", "forcecommand", "include", "pamservicename", "setenv", "usepam", *_LISTS)
 )
 _ALONE = ("all", "canonical", "final", "invalid-user")
 _EVERYBODY = ("all",)
@@ -108,6 +110,32 @@ def _find_reached(
             if {name for name, _value in _list_criteria(match)} <= _ABOUT_USERS:
                 return
     yield from [line for line, match in found if not match][:1]
+
+
+def find_shut_out(files: Mapping[str, str], path: str, user: User) -> Declaration | None:
+    """Return the line that keeps a user out, wherever the connection comes from.
+
+    A pattern with a ``!`` or an address may let in whom it names; so may a list of a Match block,
+    which takes the place of the one in none. Source: ``allowed_user()`` in OpenSSH's ``auth.c``.
+
+    :raises ValueError: As :func:`find_use_pam`.
+    """
+    for keyword in _LISTS:
+        found = list(_find_set(keyword, files, path, user, (), count(1)))
+        words = [word for line, _match in found for word in _split_words(str(line.value))]
+        if not words or any(match for _line, match in found) or any("!" in one for one in words):
+            continue
+        names = user.groups if keyword.endswith("groups") else {user.name}
+        if keyword.startswith("allow"):
+            heads = [word.partition("@")[0] for word in words]
+            if not any(_fits(names, head) for head in heads):
+                return found[0][0]
+            continue
+        for line, _match in found:
+            plain = [word for word in _split_words(str(line.value)) if "@" not in word]
+            if any(_fits(names, word) for word in plain):
+                return line
+    return None
 
 
 def find_given_environments(

@@ -30,7 +30,7 @@ from .sshd_config import (
     list_key_files,
 )
 from .sudoers import find_sudo_settings
-from .tree_read import SessionsTree, find_sshd_program, read_tree_sshd_config
+from .tree_read import SessionsTree, find_sshd_program
 from .tree_samples_read import find_shell_line, find_startup_lines
 
 TYPE_CHECKING = False
@@ -91,7 +91,7 @@ def find_tree_doubts(service: str, user: User, read: SessionsTree) -> Iterator[T
 
 def _find_in_sshd(user: User, read: SessionsTree) -> Iterator[TreeDoubt]:
     yield from map(TreeDoubt, filter(None, [find_sshd_program(read.root)]))
-    path, texts = read_tree_sshd_config(read.root)
+    path, texts = read.sshd_config
     for line in find_forced_commands(texts, path, user):
         if may_set_limits(str(line.value), read.root):
             yield TreeDoubt(line)

@@ -70,6 +70,10 @@ class SessionsTree(SessionFiles):
         return {path: text for path, text in found.items() if not path.startswith("/etc/pam.d/")}
 
     @cached_property
+    def sshd_config(self) -> tuple[str, dict[str, str]]:
+        return read_tree_sshd_config(self.root)
+
+    @cached_property
     def people(self) -> dict[str, Person]:
         """Return the users of passwd(5) by their names."""
         return dict(_list_people(self.passwd_rows))
