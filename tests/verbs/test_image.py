@@ -786,6 +786,24 @@ def test_a_group_that_is_not_known_yet_may_give_less(
     assert told in found.observation.reason
 
 
+@pytest.mark.parametrize(
+    ("version", "status"),
+    [("20.10.24+dfsg1-1", "pass"), ("5:27.5.1-1~debian.12", "fail"), ("", "fail")],
+)
+def test_the_package_of_docker_tells_what_it_takes(
+    tmp_path: Path, version: str, status: str
+) -> None:
+    """dockerd 25 takes no log level ``warning`` any more; an unknown one is taken for a new one."""
+    entry = "Package: {}\nStatus: install ok installed\nVersion: {}\n\n"
+    packages = entry.format("docker.io-doc", "9") + entry.format("docker.io", version)
+    tree = {
+        DAEMON: f'{ENOUGH[:-1]}, "log-level": "warning"}}',
+        **({"/var/lib/dpkg/status": packages} if version else {}),
+    }
+    told = check(tmp_path, SHM, tree).findings
+    assert {one.outlook.after_boot for one in told if "docker" in one.requirement.place} == {status}
+
+
 LISTS = "/etc/ssh/sshd_config.d/lists.conf"
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Sequence
 
@@ -14,6 +15,12 @@ from ..systemd.unit_read import _find_files, read_unit
 from .daemon_json import decode_daemon_json
 from .dockerd_flags import Flag, find_config_path, find_flags
 from .model import World
+
+_DPKG = "/var/lib/dpkg/status"
+_IS_DOCKER = re.compile(
+    r"Package: (?:docker\.io|docker-ce|docker-engine|moby-engine)\nStatus: \w+ ok i"
+)
+_PACKAGED = re.compile(r"^Version: (?:[0-9]+:)?(\S+)", re.MULTILINE)
 
 PROGRAMS = ("/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd")
 
@@ -42,7 +49,18 @@ def read_world(root: str, nr_open: int) -> World:
     """
     flags = tuple(read_dockerd_flags(root))
     path = find_config_path(flags)
-    return World(read_daemon_json(path, root), path, flags, {}, nr_open)
+    text = read_daemon_json(path, root)
+    return World(text, path, flags, {}, nr_open, version=read_packaged_version(root))
+
+
+def read_packaged_version(root: str) -> str:
+    """Return the version of dockerd's package as dpkg knows it; empty where it knows none."""
+    try:
+        status = read_text(_DPKG, root) or ""
+    except (OSError, ValueError):
+        return ""
+    found = (_PACKAGED.search(entry) for entry in status.split("\n\n") if _IS_DOCKER.match(entry))
+    return next((one[1] for one in found if one), "")
 
 
 def read_daemon_json(path: str, root: str = "/") -> str | None:
