@@ -57,7 +57,7 @@ def change(*pairs: tuple[str, str], text: str = HEALTHY) -> str:
     return text
 
 
-ONE_LINE = json.dumps({**json.loads(HEALTHY), "labels": ["é"]}, ensure_ascii=False)
+ONE_LINE = json.dumps({**json.loads(HEALTHY), "labels": ["é=1"]}, ensure_ascii=False)
 NO_NOFILE = change(('    "nofile": {"Name": "nofile", "Hard": 1048576, "Soft": 65536},\n', ""))
 NO_SHM = change(('},\n  "default-shm-size": "8G"', "}"))
 EMPTY_BLOCK = '{"default-ulimits": null, "default-shm-size": "8G"}'
