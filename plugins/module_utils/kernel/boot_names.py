@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 
@@ -42,7 +42,7 @@ def may_name(line: str, key: str, text: str) -> bool:
     """
     if len(line) > _LONGEST or not re.search(_OPEN, line):
         return False
-    return any(_sets(whole, key, text) for whole in _list_meant(line, text))
+    return any(whole == _ANY or _sets(whole, key, text) for whole in _list_meant(line, text))
 
 
 @lru_cache(maxsize=256)
@@ -79,15 +79,40 @@ def _fits(word: str, name: str) -> bool:
 @lru_cache(maxsize=256)
 def _list_meant(line: str, text: str) -> tuple[str, ...]:
     """Return what a line may be once the shell has put in what its variables may hold."""
-    return tuple(_put(line, _find_values(text), _DEEPEST))
+    return tuple(_Shell(_find_values(text)).put(line, _DEEPEST))
 
 
-def _put(line: str, values: Mapping[str, tuple[str, ...]], depth: int) -> Iterator[str]:
-    """Yield a text with each that its variables may hold; what is computed may be anything."""
-    for _round in range(_DEEPEST):
-        line = re.sub(_COMPUTED, _ANY, line)
-    names = list(dict.fromkeys(one or other for one, other in re.findall(_USED, line)))
-    held = [_resolve(name, values, depth) for name in names]
+class _Shell:
+    """What variables may hold, each resolved once for each depth: they may name one another."""
+
+    def __init__(self, values: Mapping[str, tuple[str, ...]]) -> None:
+        self._values = values
+        self._resolved: dict[tuple[str, int], tuple[str, ...]] = {}
+
+    def put(self, text: str, depth: int) -> Iterator[str]:
+        """Yield a text with each that its variables may hold; what is too long may be anything."""
+        if len(text) > _LONGEST:
+            yield _ANY
+            return
+        for _round in range(_DEEPEST):
+            text = re.sub(_COMPUTED, _ANY, text)
+        names = list(dict.fromkeys(one or other for one, other in re.findall(_USED, text)))
+        for put in _choose(names, [self._resolve(name, depth) for name in names]):
+            whole = re.sub(_USED, lambda found, put=put: put[found[1] or found[2]], text)  # type: ignore[misc]
+            yield whole if len(whole) <= _LONGEST else _ANY
+
+    def _resolve(self, name: str, depth: int) -> tuple[str, ...]:
+        raw, key = self._values.get(name, ()), (name, depth)
+        if not raw or not depth:
+            return (_ANY,)
+        if key not in self._resolved:
+            found = dict.fromkeys(one for text in raw for one in self.put(text, depth - 1))
+            self._resolved[key] = tuple(found)[: _MOST + 1]
+        return self._resolved[key]
+
+
+def _choose(names: Sequence[str], held: list[tuple[str, ...]]) -> Iterator[dict[str, str]]:
+    """Yield what variables may hold together; where that is too much, the last may be anything."""
     count = 1
     for at, found in enumerate(held):
         count *= len(found)
@@ -95,16 +120,7 @@ def _put(line: str, values: Mapping[str, tuple[str, ...]], depth: int) -> Iterat
             held[at:] = [(_ANY,)] * (len(held) - at)
             break
     for chosen in product(*held):
-        put = dict(zip(names, chosen))
-        yield re.sub(_USED, lambda found, put=put: put[found[1] or found[2]], line)  # type: ignore[misc]
-
-
-def _resolve(name: str, values: Mapping[str, tuple[str, ...]], depth: int) -> tuple[str, ...]:
-    raw = values.get(name, ())
-    if not raw or not depth:
-        return (_ANY,)
-    found = [one for text in raw for one in _put(text, values, depth - 1)]
-    return tuple(dict.fromkeys(found))[: _MOST + 1]
+        yield dict(zip(names, chosen))
 
 
 @lru_cache(maxsize=16)
@@ -122,7 +138,10 @@ def _find_values(text: str) -> Mapping[str, tuple[str, ...]]:
         found[name] += [_strip(word) for word in re.sub(r"\bdo\b.*", "", words).split()]
     for names, name in re.findall(_GIVEN, text):
         unclear.update((*names.split(), name))
-    return {name: tuple(held) for name, held in found.items() if name not in unclear}
+    different = {name: tuple(dict.fromkeys(held)) for name, held in found.items()}
+    return {
+        name: held for name, held in different.items() if name not in unclear and len(held) <= _MOST
+    }
 
 
 def _strip(value: str) -> str:

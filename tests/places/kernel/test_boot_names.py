@@ -69,3 +69,21 @@ def test_what_is_long_or_has_many_values_ends_soon() -> None:
     assert may_name("sysctl -w vm.$aa$bb$cc$dd$ee=1", KEY, f"{many}{loops}")
     ring = "a=$b\nb=$a\n"
     assert may_name("sysctl -w vm.$a=1", KEY, ring)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "told"),
+    [
+        ("\n".join(f"{a}={n}${b}" for a, b in zip("ABCDEFGH", "BCDEFGHA") for n in range(30)),
+         "sysctl -w vm.$A=1", True),
+        (f"B={'x' * 4000}\nC={'$B' * 1300}\nA={'$C' * 1300}", "sysctl -w vm.$A=1", True),
+        ("\n".join(f"V{n}=$V{n * 7 % 2000}$V{n * 13 % 2000}" for n in range(2000)),
+         "sysctl -w " + " ".join(f"vm.$V{n}=1" for n in range(300)), True),
+        ("\n".join(f"A{n}={m}" for n in range(400) for m in range(3)),
+         "sysctl -w vm." + "".join(f"$A{n}" for n in range(400)) + "=1", False),
+    ],
+    ids=["chain", "long", "web", "product"],
+)  # fmt: skip
+def test_variables_that_name_one_another_end(text: str, line: str, told: bool) -> None:
+    """What is too much to be followed may set it, and is not followed for ever."""
+    assert may_name(line, KEY, text) == told
