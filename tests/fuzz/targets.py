@@ -14,6 +14,7 @@ from mlhost_limits.core import edit, redaction, redaction_json
 from mlhost_limits.core import values as proc_limits
 from mlhost_limits.core import values as rlimit
 from mlhost_limits.core.values import Rlimit
+from mlhost_limits.crio import crio_conf
 from mlhost_limits.docker import compose as compose_file
 from mlhost_limits.docker import daemon_json as docker_config
 from mlhost_limits.docker import flags as docker_flags
@@ -23,6 +24,9 @@ from mlhost_limits.docker.dockerd_flags import parse_flags
 from mlhost_limits.docker.problems import find_daemon_json_problems
 from mlhost_limits.kernel import (
     boot_calls,
+    boot_loader,
+    boot_modules,
+    boot_presets,
     boot_scripts,
     boot_shell,
     boot_units,
@@ -96,6 +100,18 @@ def read_scripts(text: str) -> None:
     boot_shell.put_folders("/opt/a", text)
 
 
+def read_first_boot(text: str) -> None:
+    """Read a text as what a loader, a first boot and its modules read."""
+    texts = {"/boot/loader/entries/a.conf": text, "/etc/modprobe.d/a.conf": text}
+    list(boot_loader.find_loader_doubts(texts))
+    boot_loader.find_loader_units(texts)
+    boot_loader.find_loader_stops(texts)
+    boot_modules.find_loads(texts)
+    boot_modules.find_stops(texts)
+    boot_presets.find_preset_starts({"a.service": text}, boot_presets.parse_presets([text]))
+    tuned_profile.find_recommended([text])
+
+
 def read_sysctl(text: str) -> None:
     files = {"/etc/sysctl.d/a.conf": text}
     keys = [line.key for line in sysctl_conf.parse_sysctl_conf(text, "/etc/sysctl.d/a.conf")]
@@ -127,7 +143,9 @@ def read_pam_stack(text: str) -> None:
 
 def read_sshd_config(text: str) -> None:
     sshd_config.find_includes(text)
-    sshd_config.find_use_pam({sshd_config.MAIN_FILE: text})
+    files = {sshd_config.MAIN_FILE: text}
+    sshd_config.find_use_pam(files)
+    sshd_config.find_shut_out(files, sshd_config.MAIN_FILE, ALICE)
 
 
 def read_slurm_conf(text: str) -> None:
@@ -170,6 +188,8 @@ TARGETS: dict[str, Callable[[str], None]] = {
     "a startup file of a shell": read_shell,
     "a profile of tuned": read_tuned,
     "what a boot runs": read_scripts,
+    "what a first boot reads": read_first_boot,
+    "crio.conf": lambda text: crio_conf.read_all({"/etc/crio/crio.conf": text}),
     "a value of limits.conf": with_value(limits_conf.parse_value, "memlock"),
     "sysctl.conf": read_sysctl,
     "a sysctl number": with_value(sysctl_conf.parse_sysctl_number),
@@ -239,5 +259,7 @@ FRAGMENTS: Iterable[str] = (
     *("torchrun --nproc-per-node=2 t.py ", "--num_workers 8 ", "docker run ", "$(", "`", "A=(\n"),
     *("#SBATCH --mem=1G\n", "export A=$A$A\n", "<<EOF\n", "A=${B:-$A} ", "&& ", "{{ a }}"),
     *('"num_workers": 8, ', "apiVersion: v1\nkind: Pod\n", "containers:\n- ", "x-{0..9}.tar "),
+    *("enable a*.service\n", "DenyUsers a* !b\n", "eval `x` ", "sysctl.vm.x=1 ", "install x y\n"),
+    *("default_ulimits = [", "[crio.runtime]\n", "for a in $a; do sysctl vm.$a=1\n"),
     *('{"sessions": [', '{"kernel": {"fs.nr_open": ', "1h 2min", "--default-ulimit=nofile=1:2"),
 )
