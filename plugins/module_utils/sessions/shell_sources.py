@@ -12,6 +12,7 @@ from itertools import islice
 
 from ..core.values import Declaration, NamedTuple
 from .shell_commands import Command, list_commands
+from .shell_evals import find_evals
 
 _WORD = r"((?:\$\{[^{}\s]*\}|[^\s;&|\"')}])+)"
 _SOURCE = re.compile(rf"(?:^|[\s;&|({{])\\?(?:\.|source)\s+[\"']?{_WORD}")
@@ -45,7 +46,7 @@ def find_sources(text: str, path: str, home: str) -> Sources:
     commands = list(list_commands(text))
     known = _find_variables(commands, home)
     named: list[tuple[str, Declaration]] = []
-    unclear = list(_find_evals(commands, path)) if "eval" in text else []
+    unclear = [_declare(command, found, path) for command, found in find_evals(commands)]
     becomes: list[Declaration] = []
     left = _MOST_OF_ALL
     for command in commands:
@@ -61,13 +62,6 @@ def find_sources(text: str, path: str, home: str) -> Sources:
         program = re.search(_EXEC, command.text) if "exec" in command.text else None
         becomes += [_declare(command, program, path)] if program else []
     return Sources(tuple(named), tuple(dict.fromkeys(unclear)), tuple(becomes))
-
-
-def _find_evals(commands: Iterable[Command], path: str) -> Iterator[Declaration]:
-    from .shell_evals import find_evals  # Few files need it.
-
-    for command, found in find_evals(commands):
-        yield _declare(command, found, path)
 
 
 def _declare(command: Command, found: re.Match[str], path: str) -> Declaration:
