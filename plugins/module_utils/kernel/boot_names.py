@@ -42,7 +42,7 @@ def may_name(line: str, key: str, text: str) -> bool:
     """
     if len(line) > _LONGEST or not re.search(_OPEN, line):
         return False
-    return any(whole == _ANY or _sets(whole, key, text) for whole in _list_meant(line, text))
+    return any(not whole or _sets(whole, key, text) for whole in _list_meant(line, text))
 
 
 @lru_cache(maxsize=256)
@@ -78,8 +78,12 @@ def _fits(word: str, name: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _list_meant(line: str, text: str) -> tuple[str, ...]:
-    """Return what a line may be once the shell has put in what its variables may hold."""
-    return tuple(_Shell(_find_values(text)).put(line, _DEEPEST))
+    """Return what a line may be once the shell has put in what its variables may hold.
+
+    What is too long to be looked at is empty.
+    """
+    found = _Shell(_find_values(text)).put(line, _DEEPEST)
+    return tuple(whole if len(whole) <= _LONGEST else "" for whole in found)
 
 
 class _Shell:
@@ -99,15 +103,16 @@ class _Shell:
         names = list(dict.fromkeys(one or other for one, other in re.findall(_USED, text)))
         for put in _choose(names, [self._resolve(name, depth) for name in names]):
             whole = re.sub(_USED, lambda found, put=put: put[found[1] or found[2]], text)  # type: ignore[misc]
-            yield whole if len(whole) <= _LONGEST else _ANY
+            yield whole
 
     def _resolve(self, name: str, depth: int) -> tuple[str, ...]:
         raw, key = self._values.get(name, ()), (name, depth)
         if not raw or not depth:
             return (_ANY,)
         if key not in self._resolved:
-            found = dict.fromkeys(one for text in raw for one in self.put(text, depth - 1))
-            self._resolved[key] = tuple(found)[: _MOST + 1]
+            found = (one for text in raw for one in self.put(text, depth - 1))
+            short = dict.fromkeys(one if len(one) <= _LONGEST else _ANY for one in found)
+            self._resolved[key] = tuple(short)[: _MOST + 1]
         return self._resolved[key]
 
 
