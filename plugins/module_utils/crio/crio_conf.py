@@ -20,6 +20,7 @@ from ..podman.containers_conf import (
     Stated,
     Ulimit,
     declare,
+    encode_path,
     read_tasks,
     read_ulimit,
 )
@@ -44,11 +45,7 @@ def order_files(paths: Iterable[str]) -> list[str]:
     in each folder: ``filepath.Walk()``.
     """
     known = (path for path in paths if path == MAIN or path.startswith(f"{DROP_INS}/"))
-    return sorted(known, key=lambda path: (path != MAIN, _encode(path).split(b"/")))
-
-
-def _encode(path: str) -> bytes:
-    return path.encode("utf-8", "surrogateescape")
+    return sorted(known, key=lambda path: (path != MAIN, encode_path(path).split(b"/")))
 
 
 def read_all(files: Mapping[str, str]) -> tuple[Stated, ...]:

@@ -76,7 +76,7 @@ class ConfError(ValueError):
 
 def order_files(paths: Iterable[str]) -> list[str]:
     """Return files in the order in which Podman reads them: a user's own come last."""
-    ranked = [(rank, _encode(path), path) for path in paths for rank in _rank(path)]
+    ranked = [(rank, encode_path(path), path) for path in paths for rank in _rank(path)]
     return [path for dummy, encoded, path in sorted(ranked)]
 
 
@@ -93,7 +93,8 @@ def _rank(path: str) -> Iterator[int]:
         yield 4
 
 
-def _encode(path: str) -> bytes:
+def encode_path(path: str) -> bytes:
+    """Return a path by its bytes, by which engines sort."""
     return path.encode("utf-8", "surrogateescape")
 
 
