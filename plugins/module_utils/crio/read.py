@@ -11,7 +11,7 @@ from ..core.values import Rlimit
 from ..docker.api_read import exchange
 from ..host.daemons import is_daemon, is_in_unit
 from ..host.door import read_kernel_file
-from ..host.files import list_folder, read_text
+from ..host.files import list_folder, read_text, under
 from ..host.look import Process, may_raise, read_limits
 from ..podman.containers_conf import Stated
 from .causes import UNIT
@@ -42,11 +42,12 @@ def read_conf_files(root: str = "/") -> dict[str, str]:
 
 
 def _walk(folder: str, root: str, depth: int) -> Iterator[tuple[str, str]]:
-    """Yield every file below a folder; a folder itself counts as an empty file."""
+    """Yield every file below a folder, which counts as an empty one; no link is gone into."""
     for name in list_folder(folder, root) if depth else ():
         path = f"{folder}/{name}"
         yield path, read_text(path, root) or ""
-        yield from _walk(path, root, depth - 1)
+        if not os.path.islink(under(path, root)):
+            yield from _walk(path, root, depth - 1)
 
 
 def read_options(pid: int, proc: str = "/proc") -> dict[str, str]:

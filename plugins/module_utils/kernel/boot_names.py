@@ -12,13 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 
+from .glob_pattern import matches_stars
+
 _ANY = "\0"  # Stands for a text that nobody can tell.
 _PLAIN = r"(?:\"[^\"`\n]*\"|'[^'\n]*'|\\.|[^\s;&|\"'`()\\])*"
 _ASSIGNS = rf"(?<![\w$./{{-])(\w+)(\+?)=({_PLAIN})(?=([\s;&|)\]]|$)?)"
 _LOOPS = r"(?<![\w$-])for\s+(\w+)\s+in\s+([^;\n]*)"
 _GIVEN = (
     r"(?<![\w$-])(?:read|mapfile|readarray|getopts\s+\S+|select)"
-    r"((?:\s+-\S+)*(?:\s+\w+)+)|\bprintf\s+-v\s+(\w+)"
+    r"((?:\s+-[^\s;&|]+){0,9}(?:\s+\w+)+)|\bprintf\s+-v\s+(\w+)"
 )
 _COMPUTED = r"\$\([^()]*\)|`[^`]*`|\$\{\w+[^\w}][^{}]*\}|\$(?:[@*#?!0-9-]|\{[@*#?!0-9]\})"
 _USED = r"\$(?:(\w+)|\{(\w+)\})"
@@ -72,8 +74,7 @@ def _goes(text: str) -> bool:
 def _fits(word: str, name: str) -> bool:
     """Tell whether the shell may make a name of a word."""
     bare = re.sub(r"[\"'\\]", "", word)
-    pattern = ".*".join(re.escape(part) for part in bare.split(_ANY))
-    return re.fullmatch(pattern, name, re.DOTALL) is not None
+    return matches_stars(bare.split(_ANY), name)
 
 
 @lru_cache(maxsize=256)

@@ -43,7 +43,7 @@ def _matches_part(pattern: str, text: str) -> bool:
     if len(pattern) > _LONGEST_PART:
         return pattern == text
     if not re.search(_RARE, pattern):
-        return _matches_stars(pattern.split("*"), text)
+        return matches_stars(pattern.split("*"), text)
     (first, width), *later = _compile(pattern)
     if not later:
         return first.fullmatch(text) is not None
@@ -55,7 +55,7 @@ def _matches_part(pattern: str, text: str) -> bool:
     return at + width <= len(text) and last.match(text, len(text) - width) is not None
 
 
-def _matches_stars(between: list[str], text: str) -> bool:
+def matches_stars(between: list[str], text: str) -> bool:
     """Match as above where only stars are special: a file may hold any number of patterns."""
     first, *later = between
     if not later:

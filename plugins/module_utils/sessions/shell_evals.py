@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from .shell_commands import Command
 
@@ -29,16 +30,19 @@ _SETS = re.compile(r"\w+=\S*|command|builtin|env")
 
 def find_evals(commands: Iterable[Command]) -> Iterator[tuple[Command, re.Match[str]]]:
     """Yield what runs a text that a program prints, but for those that print no limits."""
-    kept: dict[str, list[str]] = {}
+    kept: dict[str, set[str]] = {}
     for command in commands:
         for found in _KEPT.finditer(command.text):
-            kept.setdefault(found["name"], []).append(found["run"])
+            kept.setdefault(found["name"], set()).update(_list_unknown(found["run"]))
         for found in _EVAL.finditer(command.text) if "eval" in command.text else ():
-            names = _VARIABLE.findall(found["text"])
-            runs = [found["text"], *(run for name in names for run in kept.get(name, ()))]
-            programs = {program for run in runs for program in _list_programs(run)}
-            if not programs <= _KNOWN:
+            names = set(_VARIABLE.findall(found["text"]))
+            if any(kept.get(name) for name in names) or any(_list_unknown(found["text"])):
                 yield command, found
+
+
+def _list_unknown(text: str) -> Iterator[str]:
+    """Yield one program whose output a text takes in and which may print limits, if one does."""
+    return islice((one for one in _list_programs(text) if one not in _KNOWN), 1)
 
 
 def _list_programs(text: str) -> Iterator[str]:

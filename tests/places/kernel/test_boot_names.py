@@ -87,3 +87,8 @@ def test_what_is_long_or_has_many_values_ends_soon() -> None:
 def test_variables_that_name_one_another_end(text: str, line: str, told: bool) -> None:
     """What is too much to be followed may set it, and is not followed for ever."""
     assert may_name(line, KEY, text) == told
+
+
+def test_many_parts_that_are_computed_end() -> None:
+    assert not may_name(f"sysctl vm.{'$(x)' * 40}Z=1", KEY, "")
+    assert may_name(f"sysctl vm.{'$(x)' * 40}t=1", KEY, "")

@@ -40,3 +40,9 @@ def test_a_text_that_a_program_prints_is_not_followed(text: str) -> None:
 )
 def test_what_prints_no_limits_is_let_be(text: str) -> None:
     assert not find_sources(text, "/etc/profile.d/a.sh", "/root").unclear
+
+
+def test_many_texts_that_are_kept_and_run_end() -> None:
+    """Neither is looked at once for each of the other: a user's script may hold thousands."""
+    text = "a=`x`\n" * 2500 + "eval $a$a$a$a$a$a\n" * 700
+    assert len(find_sources(text, "/opt/a", "/root").unclear) == 700
