@@ -35,10 +35,10 @@ def is_pattern(text: str) -> bool:
 def matches_path(pattern: str, path: str) -> bool:
     """Match as glob(3): part by part, so that a ``*`` does not reach over a slash."""
     parts, wanted = pattern.split("/"), path.split("/")
-    return len(parts) == len(wanted) and all(map(_matches_part, parts, wanted))
+    return len(parts) == len(wanted) and all(map(matches_part, parts, wanted))
 
 
-def _matches_part(pattern: str, text: str) -> bool:
+def matches_part(pattern: str, text: str) -> bool:
     """Match what stands between the stars, each as early as it can, so that none is tried twice."""
     if len(pattern) > _LONGEST_PART:
         return pattern == text

@@ -101,17 +101,20 @@ def _read_named(names: Sequence[str], root: str) -> dict[str, str]:
 def _read_profile(
     name: str, profiles: dict[str, str], folders: Mapping[str, Collection[str]], root: str
 ) -> None:
-    """Add a profile after those that it stands on.
+    """Add a profile after those that it stands on, however many stand on each other.
 
     :param folders: The names in each of the folders that may have it.
     """
-    for folder in (one for one in folders if name in folders[one]):
-        path = f"{folder}/{name}/tuned.conf"
-        text = read_text(path, root)
-        if text is not None:
-            if path not in profiles:
-                profiles[path] = text
-                for other in find_includes(text):
-                    _read_profile(os.path.basename(other), profiles, folders, root)
-                profiles[path] = profiles.pop(path)
-            return
+    waiting = [(name, "")]
+    while waiting:
+        name, stands = waiting.pop()
+        if stands:
+            profiles[stands] = profiles.pop(stands)
+            continue
+        paths = [f"{folder}/{name}/tuned.conf" for folder in folders if name in folders[folder]]
+        texts = ((path, read_text(path, root)) for path in paths)
+        path, text = next((one for one in texts if one[1] is not None), ("", None))
+        if text is not None and path not in profiles:
+            profiles[path] = text
+            below = [(os.path.basename(other), "") for other in find_includes(text)]
+            waiting += [("", path), *reversed(below)]

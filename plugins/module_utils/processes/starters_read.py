@@ -19,7 +19,7 @@ from ..host.files import read_change
 from ..host.owned import ask_owner
 from ..sessions.shell_commands import list_commands
 from ..sessions.shell_files_read import find_shared_lines
-from ..sessions.shell_limits import ShellLine, find_shell_limits
+from ..sessions.shell_limits import BOTH, ShellLine, find_shell_limits
 from ..sessions.shell_sources import find_sources
 from ..systemd.unit_file import Setting, merge_units, split_words
 from ..systemd.want import is_enough
@@ -43,6 +43,7 @@ _NAME = r"^[ \t]*(\w{1,64})=[\"']?([\w.-]{1,128})[\"']?[ \t]*$"
 _LARGEST = 2**18  # Bytes of a script.
 _MOST_SCRIPTS, _MOST_LINES, _MOST_TEXT = 20, 50, 500
 _MOST_TOLD = 2**20
+_UNTOLD = "its owner could not read it in time"
 
 
 def list_starters(
@@ -114,7 +115,7 @@ def doubt_start(
     given = verdict.next_start
     if given is None or not is_enough(limit, given):
         return verdict
-    about = [line for line in reversed(lines) if line.item == item]
+    about = [line for line in reversed(lines) if line.item in (item, "") and line.bounds]
     at = next((one.at for one in about if _may_leave_less(limit, given, one, since)), None)
     if at is None:
         return verdict
@@ -211,7 +212,10 @@ def _find_in_scripts(scripts: Sequence[str], root: str) -> Iterator[ShellLine]:
 
 
 def _ask(uid: int, scripts: Sequence[str]) -> Iterator[ShellLine]:
-    """Yield what a user finds in scripts of the own; of other files no line is told."""
+    """Yield what a user finds in scripts of the own; of other files no line is told.
+
+    What that user's child does not tell may set anything.
+    """
     try:
         told = ask_owner(uid, partial(_look, scripts), most=_MOST_TOLD)
         claims = [(str(script), list(lines)) for script, lines in told]
@@ -223,7 +227,8 @@ def _ask(uid: int, scripts: Sequence[str]) -> Iterator[ShellLine]:
                 if isinstance(value, (int, str)):
                     yield ShellLine(str(item), tuple(map(str, bounds)), at)
     except (OSError, TypeError, ValueError):
-        return
+        for script in scripts:
+            yield ShellLine("", BOTH, Declaration(script, 0, _UNTOLD, ""))
 
 
 def _look(scripts: Sequence[str]) -> list[tuple[str, list[ShellLine]]]:

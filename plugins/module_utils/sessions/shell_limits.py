@@ -38,6 +38,8 @@ _HINT = re.compile(r"\b(?:u|pr)limit\b|setrlimit|softlimit|RLIMIT_")
 _TELLS = r"\s*(?:echo|printf(?!\s+-))\s[^|;&`$]*$"
 
 BOTH = ("soft", "hard")
+_VARIABLE = r"\"?\$\{?[A-Za-z_]"  # It may stand for options.
+_PID = ("-p", "--pid")
 KNOWN_SHELLS = ("sh", "bash", "dash", "ash", "rbash", "zsh", "ksh", "ksh93", "mksh", "csh", "tcsh")
 """Shells that the system brings, whose startup files are known."""
 _OF_SYSTEM = ("/bin", "/usr/bin")
@@ -131,7 +133,10 @@ def _read_ulimit(words: list[str]) -> Iterator[tuple[str, tuple[str, ...], int |
     """Read the arguments of ulimit: a flag names the item, and the word after it the value."""
     bounds: tuple[str, ...] = BOTH
     item = "fsize"
-    for word in words:
+    for place, word in enumerate(words):
+        if not place and re.match(_VARIABLE, word):
+            yield "", BOTH, word
+            return
         flags, value = _split_flags(word)
         for flag in flags:
             if flag in "SH":
@@ -161,7 +166,9 @@ def _read_limit(words: list[str]) -> Iterator[tuple[str, tuple[str, ...], int | 
 
 def _read_prlimit(words: list[str]) -> Iterator[tuple[str, tuple[str, ...], int | str]]:
     """Read the arguments of prlimit(1): ``--nofile=SOFT:HARD``, ``-n=LIMIT``, one side empty."""
-    for word in words:
+    for before, word in zip(["", *words], words):
+        if re.match(_VARIABLE, word) and before not in _PID:
+            yield "", BOTH, word
         match = re.fullmatch(_OPTION, word)
         item = match and (match[1] if match[1] in ITEMS else _FLAGS.get(match[2] or ""))
         if not match or not item:

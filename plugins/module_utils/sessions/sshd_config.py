@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import count
 
 from ..core.values import Declaration, User
-from ..kernel.glob_pattern import is_pattern, matches_path
+from ..kernel.glob_pattern import is_pattern, matches_part, matches_path
 
 MAIN_FILE = "/etc/ssh/sshd_config"
 VENDOR_FILE = "/usr/etc/ssh/sshd_config"
@@ -211,8 +211,8 @@ def _fits(names: Collection[str], patterns: str) -> bool:
     """Tell whether a list of patterns takes one of these names; a ``!`` that fits refuses all."""
     found = False
     for pattern in patterns.split(","):
-        plain = re.escape(pattern.lstrip("!")).replace("\\*", ".*").replace("\\?", ".")
-        if any(re.fullmatch(plain, name) for name in names):
+        plain = re.sub(r"([\[\]\\])", r"\\\1", pattern.lstrip("!"))
+        if any(matches_part(plain, name) for name in names):
             if pattern.startswith("!"):
                 return False
             found = True

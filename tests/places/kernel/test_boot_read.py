@@ -742,3 +742,12 @@ def test_a_vendors_unit_that_is_replaced_says_nothing(tree: Tree, mine: str) -> 
     tree.link(f"{UNITS}/x.service", f"/{vendors}")
     assert link.is_symlink()
     assert list(tree.look().all_scripts) == [f"/{vendors}"]
+
+
+def test_profiles_of_tuned_may_stand_on_any_number_of_others(tree: Tree) -> None:
+    folders = [f"usr/lib/tuned/p{number}/tuned.conf" for number in range(1200)]
+    for number, path in enumerate(folders, 1):
+        tree.write(path, f"[main]\ninclude=p{number % 1200},p3\n")
+    tree.write("etc/tuned/active_profile", "p0\n")
+    read = list(tuned_read._read_profiles(str(tree.top)))
+    assert read == [f"/{path}" for path in reversed(folders)]

@@ -8,11 +8,13 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.values import Rlimit
+from mlhost_limits.host.owned import ask_owner
 from mlhost_limits.processes import starters_read
 from mlhost_limits.processes.causes import Verdict, blame_starter
 from mlhost_limits.processes.starters_read import doubt_start, find_starters, list_starters
@@ -152,6 +154,7 @@ LIMIT = Limit(65536, 131072)
         ("ExecStart=/bin/sh -c 'ulimit -u 10; exec x'", 0.0, True),
         ("ExecStart=/bin/sh -c 'ulimit -n $MOST; exec x'", 0.0, False),
         ("ExecStart=/bin/sh -c 'ulimit -n $MOST; exec x'", 1e12, True),
+        ("ExecStart=/bin/sh -c 'ulimit $ALL; exec x'", 0.0, False),
     ],
 )
 def test_no_start_is_foretold_that_a_line_may_spoil(
@@ -220,6 +223,17 @@ class TestOfAUser:
         begun = time.process_time()
         assert len(self.find(home, text)) <= 50
         assert time.process_time() - begun < 1
+
+    def test_what_is_not_told_in_time_may_set_any_limit(
+        self, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(starters_read, "ask_owner", partial(ask_owner, seconds=0.3))
+        monkeypatch.setattr(starters_read, "_look", lambda _scripts: time.sleep(60))
+        assert self.find(home, "true") == [("run.sh", 0, "")]
+        facts = unit({UNIT: service(f"ExecStart={home}/run.sh")})
+        told = doubt_start("nofile", LIMIT, Verdict((), GOOD), list_starters(facts), 0.0, facts)
+        (doubt,) = told.doubts
+        assert f"{home}/run.sh" in doubt.text
 
     def test_no_command_is_offered_for_another_file(self, home: Path) -> None:
         (home / "shared").write_text("ulimit -n 7\n")
