@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Break the library in one place at a time, and see whether a fast test fails.
 
-Which tests run a line is measured once; each change then meets those tests alone, and what they
-do not see meets the type checker, as every commit does. A test that does not end counts as failed.
-Survivors are listed: some change nothing that can be seen.
+Which tests run a line is measured once; each change then meets those tests alone, most of them in a
+child of one process. What they do not see there meets them again in a process of its own, and the
+type checker, as every commit does. A test that does not end counts as failed. Survivors are listed:
+some change nothing that can be seen.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple
@@ -25,6 +27,7 @@ from coverage import CoverageData
 
 from tests.project.test_architecture import LIBRARY, is_pure
 
+from .inside import KILLED, Trial, try_inside
 from .points import Point, change, find_points
 
 TOP = Path(__file__).parents[2]
@@ -35,44 +38,46 @@ LEFT_OUT = ("--ignore-glob", "*_oracle.py", "--ignore-glob", "*_on_host.py")
 SUITES = ("tests/library", "tests/places", "tests/verbs")
 WANTED = {"pure": 0.95, "rest": 0.85}
 SECONDS = 240
-MOST_TESTS = 150
+MOST_TESTS = 200
 """More tests than that run a line: these, from all files, are enough to look at it."""
-
-
-class Mutant(NamedTuple):
-    """One change of one file, and the tests that run its line."""
-
-    kind: str
-    file: str
-    point: Point
-    tests: Sequence[str]
 
 
 class Outcome(NamedTuple):
     """What became of a change: ``killed``, ``survived`` or ``not run`` by any test."""
 
-    mutant: Mutant
+    mutant: Trial
     fate: str
 
 
 def main() -> int:
     """Draw, break and report; the status is 0 where as many are killed as is wanted."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("files", nargs="*", help="of the library: every change of these")
+    parser.add_argument("--tests", action="append", default=[], help="a file whose tests run first")
+    parser.add_argument("--inside", action="store_true", help="try nothing again by itself")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--lanes", type=int, default=2)
     parser.add_argument("--measure", action="store_true", help="measure anew which tests run what")
     given = parser.parse_args()
     data = measure(given.measure)
-    mutants = draw(given.count, random.Random(given.seed), data)
-    outcomes = []
-    for outcome in try_all(mutants, given.lanes):
+    changes = list_all(given.files) if given.files else draw(given.count, given.seed)
+    mutants = [
+        Trial(name, point, [*given.tests, *find_tests(name, point.line, data)])
+        for name, point in changes
+    ]
+    names = {test.partition("::")[0] for one in mutants for test in one.tests}
+    fates = try_inside(LIBRARY, mutants, given.lanes, [*FAST, *LEFT_OUT, *sorted(names)])
+    outcomes = [Outcome(one, fate) for one, fate in zip(mutants, fates) if fate == KILLED]
+    print(f"{len(outcomes)} of {len(mutants)} are killed in a child of one process", flush=True)
+    others = [one for one, fate in zip(mutants, fates) if fate != KILLED]
+    told = (Outcome(one, "survived") for one in others) if given.inside else None
+    for outcome in told or try_all(others, given.lanes):
         outcomes.append(outcome)
-        point = outcome.mutant.point
-        place = f"{outcome.mutant.file}:{point.line}"
-        if outcome.fate != "killed":
-            print(f"{outcome.fate:9} {place}  {point.before!r:.60} -> {point.after!r:.60}")
-        sys.stdout.flush()
+        if outcome.fate != KILLED:
+            point = outcome.mutant.point
+            place = f"{outcome.fate:9} {outcome.mutant.file}:{point.line}"
+            print(f"{place}  {point.before!r:.60} -> {point.after!r:.60}", flush=True)
     return report(outcomes, given.seed)
 
 
@@ -93,33 +98,52 @@ def measure(anew: bool) -> CoverageData:
     return data
 
 
-def draw(count: int, chance: random.Random, data: CoverageData) -> list[Mutant]:
+def draw(count: int, seed: int) -> list[tuple[str, Point]]:
     """Draw half of the changes from the files that only compute, half from all others."""
-    points: dict[str, list[tuple[str, Point]]] = {"pure": [], "rest": []}
-    for path in sorted(LIBRARY.rglob("*.py")):
-        kind = "pure" if is_pure(path) else "rest"
-        name = str(path.relative_to(LIBRARY))
-        points[kind] += [(name, point) for point in find_points(path.read_text())]
-    return [
-        Mutant(kind, name, point, find_tests(name, point.line, data))
-        for kind, given in points.items()
-        for name, point in chance.sample(given, count // 2)
-    ]
+    names = [str(path.relative_to(LIBRARY)) for path in sorted(LIBRARY.rglob("*.py"))]
+    chance = random.Random(seed)
+    drawn = []
+    for kind in WANTED:
+        points = list_all([name for name in names if find_kind(name) == kind])
+        drawn += chance.sample(points, min(count // 2, len(points)))
+    return drawn
+
+
+def list_all(names: Iterable[str]) -> list[tuple[str, Point]]:
+    """Return every change of these files of the library."""
+    return [(name, point) for name in names for point in find_points((LIBRARY / name).read_text())]
+
+
+def find_kind(name: str) -> str:
+    """Tell whether a file of the library only computes."""
+    return "pure" if is_pure(LIBRARY / name) else "rest"
 
 
 def find_tests(name: str, line: int, data: CoverageData) -> list[str]:
-    """Return the tests that run a line; what a child alone runs is left to its place's tests."""
-    contexts = data.contexts_by_lineno(str(LIBRARY / name)).get(line, [])
-    tests = sorted({one.partition("|")[0] for one in contexts} - {""})
+    """Return the tests that run a line, those of its place first.
+
+    Of a line that runs once, as the file is loaded, these are the tests that run any other line of
+    it; what a child alone runs is left to its place's tests.
+    """
+    lines = data.contexts_by_lineno(str(LIBRARY / name))
+    place = f"tests/places/{Path(name).parent}"
+    tests = _list_tests(lines.get(line, [])) or _list_tests(chain.from_iterable(lines.values()))
     if tests:
-        step = -(-len(tests) // MOST_TESTS)
-        return tests[::step]
-    place = TOP / "tests" / "places" / Path(name).parent
-    folders = [f"tests/places/{Path(name).parent}"] if "/" in name and place.is_dir() else []
-    return [*folders, "tests/verbs"]
+        own = [one for one in tests if one.startswith(f"{place}/")]
+        others = sorted(set(tests) - set(own))
+        return [*_pick(own), *_pick(others)]
+    return [*([place] if "/" in name and (TOP / place).is_dir() else []), "tests/verbs"]
 
 
-def try_all(mutants: Sequence[Mutant], lanes: int) -> Iterator[Outcome]:
+def _list_tests(contexts: Iterable[str]) -> list[str]:
+    return sorted({one.partition("|")[0] for one in contexts} - {""})
+
+
+def _pick(tests: Sequence[str]) -> Sequence[str]:
+    return tests[:: -(-len(tests) // MOST_TESTS) or 1]
+
+
+def try_all(mutants: Sequence[Trial], lanes: int) -> Iterator[Outcome]:
     """Try each in a copy of the tree, as many at a time as there are lanes."""
     trees: SimpleQueue[Path] = SimpleQueue()
     for number in range(lanes):
@@ -131,7 +155,7 @@ def try_all(mutants: Sequence[Mutant], lanes: int) -> Iterator[Outcome]:
             shutil.copy(TOP / part, tree)
         trees.put(tree)
 
-    def attempt(mutant: Mutant) -> Outcome:
+    def attempt(mutant: Trial) -> Outcome:
         tree = trees.get()
         try:
             return Outcome(mutant, try_one(mutant, tree))
@@ -142,7 +166,7 @@ def try_all(mutants: Sequence[Mutant], lanes: int) -> Iterator[Outcome]:
         yield from pool.map(attempt, mutants)
 
 
-def try_one(mutant: Mutant, tree: Path) -> str:
+def try_one(mutant: Trial, tree: Path) -> str:
     """Make one change, run its tests and the type checker, and take the change back."""
     file = tree / "plugins" / "module_utils" / mutant.file
     source = file.read_text()
@@ -150,10 +174,10 @@ def try_one(mutant: Mutant, tree: Path) -> str:
     try:
         status = _run(["pytest", "-x", *FAST, *LEFT_OUT, *mutant.tests], tree)
         # Status 4 is that of a test which is there no more: the measure is older than the tests.
-        fate = {0: "survived", 4: "not run", 5: "not run"}.get(status, "killed")
-        return "killed" if fate == "survived" and _run(["mypy", str(file)], tree) else fate
+        fate = {0: "survived", 4: "not run", 5: "not run"}.get(status, KILLED)
+        return KILLED if fate == "survived" and _run(["mypy", str(file)], tree) else fate
     except subprocess.TimeoutExpired:
-        return "killed"
+        return KILLED
     finally:
         file.write_text(source)
 
@@ -177,12 +201,12 @@ def report(outcomes: Sequence[Outcome], seed: int) -> int:
     """Write ``build/mutants.json`` and end with a line of figures."""
     figures: dict[str, Mapping[str, float]] = {}
     for kind in WANTED:
-        fates = [one.fate for one in outcomes if one.mutant.kind == kind]
-        figures[kind] = {"made": len(fates), "killed": fates.count("killed")}
+        fates = [one.fate for one in outcomes if find_kind(one.mutant.file) == kind]
+        figures[kind] = {"made": len(fates), "killed": fates.count(KILLED)}
     rows = [
         {"file": one.mutant.file, "fate": one.fate, **one.mutant.point._asdict()}
         for one in outcomes
-        if one.fate != "killed"
+        if one.fate != KILLED
     ]
     FIGURES.write_text(json.dumps({"seed": seed, **figures, "survivors": rows}, indent=2) + "\n")
     told = [f"{kind} {one['killed']} of {one['made']} killed" for kind, one in figures.items()]
