@@ -122,17 +122,17 @@ def find_kind(name: str) -> str:
 def find_tests(name: str, line: int, data: CoverageData) -> list[str]:
     """Return the tests that run a line, those of its place first.
 
-    Of a line that runs once, as the file is loaded, these are the tests that run any other line of
-    it; what a child alone runs is left to its place's tests.
+    Of a line that runs once, as the file is loaded, or in a child alone, these are the tests that
+    run any other line of it, and all of its place.
     """
     lines = data.contexts_by_lineno(str(LIBRARY / name))
     place = f"tests/places/{Path(name).parent}"
-    tests = _list_tests(lines.get(line, [])) or _list_tests(chain.from_iterable(lines.values()))
+    tests = _list_tests(lines.get(line, []))
     if tests:
         own = [one for one in tests if one.startswith(f"{place}/")]
-        others = sorted(set(tests) - set(own))
-        return [*_pick(own), *_pick(others)]
-    return [*([place] if "/" in name and (TOP / place).is_dir() else []), "tests/verbs"]
+        return [*_pick(own), *_pick(sorted(set(tests) - set(own)))]
+    folders = [place] if "/" in name and (TOP / place).is_dir() else []
+    return [*_pick(_list_tests(chain.from_iterable(lines.values()))), *folders, "tests/verbs"]
 
 
 def _list_tests(contexts: Iterable[str]) -> list[str]:
