@@ -79,23 +79,32 @@ def read_boot_scripts(
     :param of_packages: Whether the units that packages bring are read as well.
     """
     started = find_started(root, of_packages)
-    found, asked = _read_started(root, started, of_packages, is_wanted)
+    kept = f"{is_wanted.__name__}{'-of-packages' if of_packages else ''}"
+    found, asked = _read_started(root, started, of_packages, is_wanted, kept)
     mine = (name for name in asked if name not in started and has_unit(name, root, OWN_UNITS))
     more = dict.fromkeys(mine, False)
     if more:
-        found, _asked = _read_started(root, {**started, **more}, of_packages, is_wanted)
+        wider, kept = {**started, **more}, f"{kept}-asked"
+        found, _asked = _read_started(root, wider, of_packages, is_wanted, kept)
     return found
 
 
 def _read_started(
-    root: str, started: Mapping[str, bool], of_packages: bool, is_wanted: Callable[[str], bool]
+    root: str,
+    started: Mapping[str, bool],
+    of_packages: bool,
+    is_wanted: Callable[[str], bool],
+    name: str,
 ) -> tuple[dict[str, str], set[str]]:
-    """Return what those units and all else runs, by path, and the units that scripts start."""
+    """Return what those units and all else runs, by path, and the units that scripts start.
+
+    :param name: What is kept of it goes by that; no other question may have it.
+    """
     found: dict[str, str] = {}
     asked: set[str] = set()
     listed = read_each(_list_scripts(root, started, of_packages), root, read_script)
     scripts = {path: unpack(path, _leave_out_own(path, text), is_wanted) for path, text in listed}
-    kept = Loud(scripts, started, is_wanted.__name__) if root == "/" else None
+    kept = Loud(scripts, started, name) if root == "/" else None
     loud = kept.recall() if kept else None
     if loud == []:
         return found, asked

@@ -64,6 +64,8 @@ def read_recommended(root: str = "/") -> Iterator[Tuned]:
     mode = (read_text(_MODE, root) or "").strip()
     if (mode or is_chosen) and mode != "auto":
         return
+    if not any(list_folder(one, root) for one in PROFILE_FOLDERS):
+        return
     if "tuned.service" not in find_started(root):
         return
     main = read_text(MAIN_CONF, root) or ""

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from mlhost_limits.kernel import boot_quiet_read
+from mlhost_limits.kernel import boot_quiet_read, boot_scripts_read
 from mlhost_limits.kernel.boot_quiet_read import READERS, Looked, Loud
 from mlhost_limits.write.cache import keep_cached, read_cached
 
@@ -151,3 +151,23 @@ def test_what_lies_in_a_folder_that_is_not_listed_changes_nothing(tree: Path) ->
     keep(tree)
     (tree / "beside").write_text("x")
     assert recall() is not None
+
+
+def test_two_questions_of_one_look_do_not_forget_each_other(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(boot_quiet_read, "_SETTLED", -60.0)
+    monkeypatch.setattr(boot_scripts_read, "find_started", lambda *_given: STARTED)
+    monkeypatch.setattr(boot_scripts_read, "_list_scripts", lambda *_given: ())
+    kept: list[str] = []
+    keep = boot_quiet_read.keep_cached
+
+    def note(name: str, key: str, content: object) -> None:
+        kept.append(name)
+        keep(name, key, content)
+
+    monkeypatch.setattr(boot_quiet_read, "keep_cached", note)
+    for _look in range(2):
+        for of_packages in (False, True):
+            boot_scripts_read.read_boot_scripts("/", of_packages)
+    assert len(kept) == len(set(kept)) == len(os.listdir(folder)) == 2
