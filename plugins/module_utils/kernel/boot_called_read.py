@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from ..host.door import open_file
+from ..host.door import open_file, read_handle
 from ..host.files import list_folder, read_text, under
 from .boot_calls import (
     find_called,
@@ -196,19 +196,21 @@ def _read_short(path: str, root: str) -> tuple[str, bool] | None:
     if not stat.S_ISREG(found.st_mode):
         return "", False
     try:
-        if found.st_size > _LARGEST:
-            return None if _starts_as_script(path, root) else ("", False)
-        text = read_text(path, root) or ""
+        text = _read_if_text(path, root, found.st_size) if found.st_size else read_text(path, root)
     except OSError:
         return None
-    return "" if "\0" in text else text, bool(found.st_mode & 0o111)
+    return "" if "\0" in (text or "") else text or "", bool(found.st_mode & 0o111)
 
 
-def _starts_as_script(path: str, root: str) -> bool:
-    """Tell whether a file is a text that names its interpreter; an archive may name one too."""
+def _read_if_text(path: str, root: str, size: int) -> str:
+    """Return a file; nothing where its first bytes are no text, as those of a program.
+
+    :raises OSError: If it cannot be read, or is too large and names its interpreter, as an archive
+        may too.
+    """
     handle = open_file(path, root)
-    try:
-        head = os.read(handle, _HEAD)
-    finally:
+    head = os.pread(handle, _HEAD, 0)
+    if b"\0" in head or (size > _LARGEST and not head.startswith(b"#!")):
         os.close(handle)
-    return head.startswith(b"#!") and b"\0" not in head
+        return ""
+    return read_handle(handle, _LARGEST, path).decode("latin-1")

@@ -622,10 +622,10 @@ def test_what_a_line_has_run_or_read(tree: Tree, line: str, value: str | None) -
 def test_a_script_that_root_may_not_open_may_set_anything(
     tree: Tree, monkeypatch: pytest.MonkeyPatch, path: str, text: str, line: int
 ) -> None:
-    def refuse(path: str, *_words: object) -> str:
+    def refuse(path: str, *_words: object) -> int:
         raise OSError(f"{path}: belongs to uid 1000")
 
-    monkeypatch.setattr("mlhost_limits.kernel.boot_called_read.read_text", refuse)
+    monkeypatch.setattr("mlhost_limits.kernel.boot_called_read.open_file", refuse)
     monkeypatch.setattr("mlhost_limits.kernel.boot_called_read.list_folder", refuse_home)
     tree.write(path, text, 0o755)
     tree.write("home/u/x", SETS_LOW, 0o755)
