@@ -26,6 +26,7 @@ EXTRAS = {
     "tools": "tmux screen csh tuned",
     "selinux": "selinux-policy-default policycoreutils selinux-utils",
     "slurm": "slurm-wlm slurm-client munge libpam-slurm-adopt",
+    "torch": "python3-torch",
 }
 """Packages that a few tests need and that every guest would pay for, by the name that adds them."""
 
