@@ -34,6 +34,31 @@ def test_the_installed_library_is_the_file_ansible_ships(command: Path) -> None:
     assert run(command.parent / "python", "-c", code).stdout == shipped
 
 
+def test_every_file_that_ansible_ships_can_be_imported(command: Path) -> None:
+    library = TOP / "plugins/module_utils"
+    paths = [one.relative_to(library).with_suffix("") for one in library.rglob("*.py")]
+    names = sorted(".".join(("mlhost_limits", *one.parts)) for one in paths)
+    lines = [f"import {name.removesuffix('.__init__')}" for name in names]
+    assert len(lines) > 500
+    run_checked(command.parent / "python", "-I", "-c", "\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["why", "OSError: [Errno 24] Too many open files"], "nofile"),
+        (["watch", "--", "true"], ""),
+        (["heal", "--all", "--check", "--profile", "none", "--policy", "-"], "nothing"),
+        (["preflight", "--", "python", "train.py"], "workers"),
+    ],
+)
+def test_verbs_with_folders_of_their_own_run(command: Path, words: list[str], told: str) -> None:
+    policy = '{"kernel": {"fs.file-max": 1}}'
+    done = subprocess.run([command, *words], input=policy, capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
+    assert told in done.stdout
+
+
 def test_check_says_what_it_saw_and_exits_with_the_verdict(command: Path) -> None:
     done = run(command, "check", "--json", "--canary", "never")
     found = json.loads(done.stdout)
