@@ -17,7 +17,7 @@ from .core.finding import (
     find_unlooked,
     judge_unlooked,
 )
-from .core.quote import one_line
+from .core.quote import one_line, say_error
 from .core.reader import PolicyError, join_names
 from .core.report import format_report
 from .core.values import NamedTuple, Rlimit, format_pair
@@ -148,7 +148,7 @@ def look_at_section(
 
 def _judge_failed(name: str, error: Exception) -> Finding:
     kind = "" if isinstance(error, (OSError, ValueError)) else f"{type(error).__name__}: "
-    return judge_unlooked(name, one_line(f"{kind}{error}")[:_LONGEST_REASON])
+    return judge_unlooked(name, one_line(f"{kind}{say_error(error)}")[:_LONGEST_REASON])
 
 
 def look_at_image(policy: Policy, options: CheckOptions) -> Iterator[Finding]:

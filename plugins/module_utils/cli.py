@@ -15,7 +15,7 @@ from typing import Any
 from .command_line import NAME, REFUSED, WELCOME, parse_words
 from .core.policy import SERVICES, TIME_LIMIT, CheckOptions
 from .core.profiles import DEFAULT_PROFILE
-from .core.quote import clean
+from .core.quote import clean, say_error
 from .core.reader import PolicyError
 from .host.policy_file import STDIN
 from .places import SECTIONS
@@ -75,10 +75,8 @@ def _run(words: Sequence[str]) -> int:
     except PolicyError as exc:
         for problem in exc.problems:
             _complain(problem)
-    except OSError as exc:
-        _complain(f"{exc.filename}: {exc.strerror}" if exc.filename and exc.strerror else str(exc))
-    except (ValueError, RecursionError) as exc:
-        _complain(str(exc))
+    except (OSError, ValueError, RecursionError) as exc:
+        _complain(say_error(exc))
     except KeyboardInterrupt as exc:
         _complain(str(exc) or "interrupted")
         return INTERRUPTED
@@ -209,7 +207,10 @@ def _preflight(arguments: argparse.Namespace) -> int:
 
 def _monitor(arguments: argparse.Namespace) -> int:
     from .monitor import look_at_node  # Nobody else needs it.
+    from .write.cache import FOLDER
 
+    if os.geteuid():
+        raise PermissionError(f"must run as root: what it finds is kept in {FOLDER}, for all jobs")
     look = look_at_node(arguments.policy, arguments.metrics, arguments.canary)
     if look.verdict.status == "error":
         raise ValueError(look.verdict.failures[0])

@@ -17,6 +17,13 @@ def quote(value: object) -> str:
     return _REPR.repr(value)
 
 
+def say_error(error: Exception) -> str:
+    """Return what an error says: of one of the kernel's, the file and why, without its number."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
 def one_line(text: str) -> str:
     """Return a sentence without what would steer a terminal or a log, cut where it is endless."""
     text = clean(text).replace("\n", "?").replace("\t", "\\t")

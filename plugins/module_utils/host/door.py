@@ -143,9 +143,23 @@ def walk(path: str, root: str = "/") -> Iterator[Place]:
     """
     steps = _Walk(path, root)
     try:
-        yield _go(steps)
+        with _naming(path, root):
+            yield _go(steps)
     finally:
         steps.close()
+
+
+@contextmanager
+def _naming(path: str, root: str) -> Iterator[None]:
+    """Have an error name the way from the top, of which the kernel tells one step alone."""
+    try:
+        yield
+    except OSError as error:
+        parts = _split(path)
+        if error.filename in parts:
+            there = "/".join(parts[: parts.index(error.filename) + 1])
+            error.filename = f"{root.rstrip('/')}/{there}"
+        raise
 
 
 def _go(steps: _Walk) -> Place:
@@ -223,9 +237,10 @@ def hold_folder(path: str, root: str = "/") -> Iterator[Callable[[str], int | No
     """
     steps = _Walk(path, root)
     try:
-        place = _go(steps)
-        if place.name != ".":
-            steps.enter(place.name)
+        with _naming(path, root):
+            place = _go(steps)
+            if place.name != ".":
+                steps.enter(place.name)
         yield partial(_open_in, steps)
     finally:
         steps.close()

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ..core.quote import one_line
+from ..core.quote import one_line, say_error
 from ..core.reader import PolicyError
 
 _GRACE = 5.0  # Seconds for a task to take back what it began.
@@ -55,7 +55,7 @@ def describe_trouble(exc: BaseException) -> str:
     if isinstance(exc, PolicyError):
         told = "; ".join(exc.problems)
     elif isinstance(exc, (OSError, ValueError)):
-        told = str(exc)
+        told = say_error(exc)
     else:
         told = f"{type(exc).__name__} {exc}".strip()
     told = one_line(told)

@@ -40,6 +40,9 @@ def _open_again(handle: int, path: str) -> int:
     """Open for reading what a handle stands for; a tree without /proc has its name alone."""
     try:
         return os.open(f"/proc/self/fd/{handle}", os.O_RDONLY | os.O_CLOEXEC)
+    except PermissionError as error:
+        error.filename = path  # The number is nothing to who asked.
+        raise
     except FileNotFoundError:
         again = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     if not os.path.samestat(os.fstat(again), os.fstat(handle)):

@@ -4,17 +4,23 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mlhost_limits.core.quote import say_error
 from mlhost_limits.host import door
 from mlhost_limits.host.children import run_in_children
 from mlhost_limits.host.door import ForeignError, NoFileError, connect, open_file, open_folder
+from mlhost_limits.host.files import read_each
+from mlhost_limits.host.owned import ask_owner
+from mlhost_limits.host.policy_file import read_policy_file
 
 NOBODY = 65534
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="whom to trust is a question for root")
@@ -32,6 +38,18 @@ def tree(tmp_path: Path) -> Path:
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "hangs").symlink_to("none")
     return tmp_path
+
+
+@pytest.fixture
+def closed() -> Iterator[Path]:
+    """Make a folder that all may enter, with a file and a folder that root alone may open."""
+    top = Path(tempfile.mkdtemp())
+    top.chmod(0o755)
+    (top / "shut").mkdir(mode=0o700)
+    (top / "file").write_text("x")
+    (top / "file").chmod(0o600)
+    yield top
+    shutil.rmtree(top)
 
 
 def read(path: str, root: str = "/") -> str:
@@ -219,3 +237,27 @@ def test_a_file_of_the_kernel_is_bounded() -> None:
     assert door.read_kernel_file("/proc/self/comm")
     with pytest.raises(OSError, match="is larger than 5 bytes"):
         door.read_kernel_file("/proc/self/status", 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "look", "named"),
+    [
+        ("file", open_file, "file"),
+        ("file", read_policy_file, "file"),
+        ("shut", open_folder, "shut"),
+        ("shut/a/b", open_file, "shut/a"),
+        ("./shut//a", lambda path: list(read_each([path, f"{path}b"])), "shut/a"),
+        ("file", lambda path: open_file("/file", path.rpartition("/")[0]), "file"),
+    ],
+)
+def test_what_a_user_may_not_open_is_named_from_the_top(
+    closed: Path, name: str, look: Callable[[str], object], named: str
+) -> None:
+    def attempt() -> str:
+        try:
+            look(f"{closed}/{name}")
+        except OSError as error:
+            return str(say_error(error))
+        return ""
+
+    assert ask_owner(NOBODY, attempt) == f"{closed}/{named}: Permission denied"
