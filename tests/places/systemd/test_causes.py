@@ -477,6 +477,8 @@ def test_a_limit_that_no_kernel_gives_has_no_remedy() -> None:
         (Limit(5, 9), Rlimit(4, 20), False, Rlimit(5, 20)),
         (Limit(5, 9), Rlimit(7, 8), False, Rlimit(7, 9)),
         (Limit(5), Rlimit(1, 2), False, Rlimit(5, 5)),
+        (Limit(hard=9), Rlimit(0, 9), True, Rlimit(0, 9)),
+        (Limit(soft=0), Rlimit(0, 0), True, Rlimit(0, 0)),
         (Limit(max=9), Rlimit(10, 10), False, Rlimit(9, 9)),
         (Limit(hard=UNLIMITED), Rlimit(1, 2), False, Rlimit(1, UNLIMITED)),
     ],
