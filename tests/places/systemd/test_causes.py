@@ -14,6 +14,7 @@ from mlhost_limits.core.cause import Cause
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.values import UNLIMITED, Declaration, Rlimit
 from mlhost_limits.kernel.raises import raise_nr_open
+from mlhost_limits.kernel.sysctl_conf import LARGEST_NR_OPEN
 from mlhost_limits.systemd.causes import find_unit_causes
 from mlhost_limits.systemd.model import Manager, Stray, UnitFacts, predict_unit
 from mlhost_limits.systemd.unit_file import Source
@@ -392,6 +393,8 @@ def test_the_line_that_lowers_nr_open_is_at_fault() -> None:
     assert cause.text.endswith('; /etc/sysctl.d/50.conf:3 "fs.nr_open = 100000" sets that')
     lasting = edit(line.path, 3, line.text, "c\\fs.nr_open = 131072")
     assert cause.remedy.commands == (("sh", "-c", RAISE), lasting)
+    (cause,) = explain(service(GOOD), low(100000), line=line._replace(value=131072))
+    assert (place(cause), cause.remedy.lines) == (f"{UNIT}:2", [RAISE])
 
 
 def test_another_line_about_nr_open_is_outdone() -> None:
@@ -463,6 +466,12 @@ def test_what_a_user_s_manager_cannot_give_has_no_cause_in_files(item: str, want
     around = MANAGER._replace(own=own, may_raise=False)
     facts = unit({UNIT: service(GOOD, "LimitMEMLOCK=infinity")}, around)
     assert find_unit_causes(item, wanted, facts) == []
+
+
+def test_as_much_as_the_kernel_can_give_is_given() -> None:
+    most = Limit(hard=LARGEST_NR_OPEN)
+    (cause,) = explain(service(f"LimitNOFILE={LARGEST_NR_OPEN}"), low(100000), most)
+    assert cause.remedy.text == f"raise fs.nr_open to {LARGEST_NR_OPEN}, now and at boot"
 
 
 def test_a_limit_that_no_kernel_gives_has_no_remedy() -> None:
