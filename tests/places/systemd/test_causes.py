@@ -303,6 +303,9 @@ def test_sizes_are_written_in_systemd_s_units() -> None:
     assert cause.remedy.text == f'state "LimitMEMLOCK=64M:128M" in {D}/95-site.conf'
     (cause,) = find_unit_causes("memlock", MEMLOCK, unit({UNIT: service("LimitMEMLOCK=64K")}))
     assert cause.remedy.text == 'make x.service:2 "LimitMEMLOCK=infinity"'
+    low = service("LimitMEMLOCK=64K:infinity")
+    (cause,) = find_unit_causes("memlock", MEMLOCK, unit({UNIT: low}))
+    assert cause.code == "unit-stated-too-low"
 
 
 @pytest.mark.parametrize(
