@@ -124,7 +124,7 @@ def resolve_key(
     """Return the winning line of one key, as :func:`resolve_sysctl` does of several."""
     name = with_slashes(key)
     only = index.find_only(name)
-    if only and only.value is not None:
+    if only:
         return Bound(only.declaration)
     writes = reader.list_writes(index, name)
     taken = [one for one in writes if is_taken is None or is_taken(key, one.value or "")]

@@ -178,7 +178,7 @@ def _read_meant(wanted: Requirement, text: str) -> str:
         return str(number)
     number *= 1024 ** (" kmgt".index(quantity[2].lower()))
     low = wanted.minimum
-    return str(low) if low is not None and number >= low else str(number)
+    return str(number if low is None else min(number, low))
 
 
 def _find_commented(facts: KernelFacts, path: str) -> Iterator[Unread]:

@@ -112,7 +112,7 @@ def _find_reason(setting: Setting, section: str, wanted: str) -> str:
     try:
         parse_limit_setting(setting.key, setting.value)
     except ValueError as exc:
-        return str(exc).split(" is ignored by systemd: ", 1)[1]
+        return str(exc).partition(" is ignored by systemd: ")[2]
     return ""
 
 

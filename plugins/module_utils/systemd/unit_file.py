@@ -340,8 +340,8 @@ def parse_environment_file(text: str, path: str = "") -> list[Setting]:
     found = []
     line, last = 1, 0
     for match in _ASSIGNMENT.finditer(text):
-        line += text.count("\n", last, match.start(1))
-        last = match.start(1)
+        line += text.count("\n", last, match.start())
+        last = match.start()
         found.append(Setting("", match[1], _read_assigned(match[2]), path, line))
     return found
 

@@ -109,7 +109,7 @@ def _find_fault(key: str, value: str) -> str:
     try:
         parse_limit_setting(key, value)
     except ValueError as exc:
-        return "systemd ignores it: " + str(exc).split(" is ignored by systemd: ", 1)[1]
+        return "systemd ignores it: " + str(exc).partition(" is ignored by systemd: ")[2]
     return ""
 
 
@@ -136,8 +136,6 @@ def find_item(key: str) -> str:
 
 def _is_near(word: str, other: str) -> bool:
     """Tell whether one letter more, less or else, or two swapped, make a word another."""
-    if abs(len(word) - len(other)) > 1:
-        return False
     start = 0
     while word[start:] and word[start : start + 1] == other[start : start + 1]:
         start += 1

@@ -65,6 +65,7 @@ def winner(*texts: str, reader: Reader = SYSTEMD, key: str = TTL) -> object:
         (["net.ipv4.{ip_default_tt[l],x} = 10"], 10, None),
         (["net.ipv4.{ip_default_ttl,x} = 10"], None, None),
         (["net.* = 10"], None, None),
+        (["net.ipv4.ip_*x = 10"], None, None),
         ([f"{TTL} = 10", "net.ipv4.*_ttl = 11"], 10, 10),
         (["net//ipv4/ip_default_ttl = 10", "net.ipv4.*_ttl = 11"], 10, 11),
         (["net.ipv4.*_ttl = 11", "net.ipv4.ip_* = 12"], 12, 12),
@@ -97,6 +98,10 @@ def test_the_value_that_wins(texts: list[str], at_boot: object, by_procps: objec
 )
 def test_procps_3_knows_no_patterns(texts: list[str], value: object) -> None:
     assert winner(*texts, reader=PROCPS_3) == value
+
+
+def test_a_pattern_is_a_name_too() -> None:
+    assert winner("net.ipv4.*_ttl = 1", "net.ipv4.*_ttl = 2", key="net.ipv4.*_ttl") == 2
 
 
 @pytest.mark.parametrize("reader", [SYSTEMD, PROCPS])

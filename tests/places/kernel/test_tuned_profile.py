@@ -93,6 +93,7 @@ def test_the_switch_that_keeps_files_from_being_read_again(text: str, line: int 
         ("reapply_sysctl_exclude = vm.a,vm/b\n", ["vm.a", "vm.b"]),
         ("reapply_sysctl_exclude=vm.a; net.* # two\n", ["vm.a", "net.*"]),
         ("reapply_sysctl_exclude =\n", []),
+        ("daemon = 1\nreapply_sysctl_exclude = vm.a\n", ["vm.a"]),
         ("#reapply_sysctl_exclude = vm.a\n", []),
     ],
 )

@@ -38,6 +38,14 @@ def find(
         ("vm_max_map_count = 1g", "262144"),
         ("vm.max_map_cont = 300000", "300000"),
         ("vm.maxx_map_cuont = 300000", ""),
+        ("vm max_map_count 300000", "300000"),
+        ("vm.max_map_cnt = 300000", "300000"),
+        ("vm.max_map_ct = 300000", ""),
+        ("xxvm.max_map_count = 300000", "300000"),
+        ("vm.max_map_countxx = 300000", "300000"),
+        ("xxxvm.max_map_count = 300000", ""),
+        ("vm.max_mop_coont = 300000", "300000"),
+        ("vm.mox_mop_coont = 300000", ""),
         ("vm.swappiness = 300000", ""),
         ("vm.max_map_count_ratio = 300000", ""),
         (f"{MAPS} = 1000", ""),
@@ -67,11 +75,40 @@ def test_a_text_must_be_the_one_required(line: str, found: bool, tmp_path: Path)
     assert bool(find(tmp_path, {f"{D}/a.conf": line}, wanted)) is found
 
 
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({f"{D}/a.conf": f"{MAPS} 262144"}, "it has no '=', so that it is skipped"),
+        ({f"{D}/a.conf": "vm_max_map_count = 262144"}, "this kernel has no key of that name"),
+        ({f"{D}/a.conf": f"{MAPS} = 262,144"}, "the kernel refuses that value"),
+        (
+            {f"{LIB}/a.conf": f"{MAPS} = 262144", f"{D}/a.conf": " \n"},
+            f'{D}/a.conf "an empty file" hides it',
+        ),
+        (
+            {f"{LIB}/a.conf": f"{MAPS} = 262144", f"{D}/a.conf": "#\n"},
+            f'{D}/a.conf "a file of the same name" hides it',
+        ),
+    ],
+)
+def test_why_a_line_does_not_count(files: dict[str, str], reason: str, tmp_path: Path) -> None:
+    facts = World(tmp_path, files, "1000").gather()
+    assert [one.reason for one in find_unread(NEEDED, facts)] == [reason]
+
+
+def test_a_line_that_counts_hides_none_after_it(tmp_path: Path) -> None:
+    found = find(tmp_path, {f"{D}/a.conf": f"{MAPS} = 1000\n{MAPS} 262144\n"})
+    assert [place for _code, place, _text in found] == [f"{D}/a.conf:2"]
+
+
 def test_no_word_means_no_limit_where_little_is_asked(tmp_path: Path) -> None:
     wanted = NEEDED._replace(minimum=None, maximum=5)
     assert find(tmp_path, {f"{D}/a.conf": f"{MAPS} unlimited\n"}, wanted) == []
     assert find(tmp_path, {f"{D}/b.conf": f"{MAPS} 1k\n"}, wanted) == []
     assert find(tmp_path, {f"{D}/c.conf": f"{MAPS} 4\n"}, wanted)
+    wanted = NEEDED._replace(minimum=None, maximum=1024)
+    found = find(tmp_path / "b", {f"{D}/c.conf": f"{MAPS} 1k\n"}, wanted)
+    assert [instead for _code, _place, instead in found] == [f"{MAPS} = 1024"]
 
 
 @pytest.mark.parametrize(
@@ -128,6 +165,10 @@ def test_comments_that_were_lines(line: str, found: bool, tmp_path: Path) -> Non
         ({"/etc/sysctl.conf": f"{MAPS} = 262144x\n"}, []),
         ({"/etc/sysctl.conf": f"{MAPS} = 262144\n", f"{D}/z.conf": "->../sysctl.conf"}, []),
         ({f"{LIB}/.a.conf": f"{MAPS} = 262144\n"}, []),
+        (
+            {"/etc/sysctl.conf": f"{MAPS} = 262144\n", f"{D}/sysctl.conf": "#\n"},
+            ["/etc/sysctl.conf:1"],
+        ),
     ],
 )
 def test_files_that_are_not_read(

@@ -341,6 +341,28 @@ def test_a_unit_that_does_not_start_never_reaches_pam(line: str) -> None:
     assert find_start_causes("nofile", WANTED, facts)[-1].code.startswith(("unit-ref", "unit-ab"))
 
 
+def test_what_is_left_to_a_person_stays_so() -> None:
+    (cause,) = explain(RUN._replace(changed=T2, changed_path=UNIT)).causes
+    left = cause._replace(remedy=cause.remedy._replace(then="log in again"))
+    assert finish([left], RELOAD)[0].remedy.then == "log in again"
+    assert finish([left], RELOAD, "start it")[0].remedy.then == "start it"
+
+
+def test_a_process_of_the_second_of_the_change_is_not_older() -> None:
+    (cause,) = explain(RUN._replace(changed=T1, changed_path=UNIT)).causes
+    assert cause.code == "process-changed-by-hand"
+
+
+def test_a_process_whose_starter_has_as_little_is_as_old() -> None:
+    run = RUN._replace(main_pid=6, changed=T2, changed_path=UNIT)
+    assert codes(explain(run)) == ["unit-not-restarted"]
+
+
+def test_another_program_that_sets_a_limit_is_left_to_a_person() -> None:
+    (cause,) = explain(RUN._replace(starters=(starter("softlimit -o 1024 x", 1024),))).causes
+    assert (cause.code, cause.remedy.commands) == ("unit-start-sets-limit", ())
+
+
 def test_nothing_is_finished_where_nothing_is_wrong() -> None:
     assert finish([], RELOAD) == ()
 

@@ -104,6 +104,7 @@ def test_what_comes_after_a_boot_may_be_unknown() -> None:
         ("x.service", "[Service]\nSlice=ml-%N.slice", ["ml-x.slice", "ml.slice"]),
         ("x@a.service", "[Service]\nSlice=%p-%i.slice", ["x-a.slice", "x.slice"]),
         ("a-x@b.service", "[Service]\nSlice=%j%%.slice", ["x%.slice"]),
+        (r"x@a\x2db.service", "[Service]\nSlice=%I.slice", ["a-b.slice", "a.slice"]),
     ],
 )  # fmt: skip
 def test_the_slices_of_a_unit(name: str, text: str, slices: list[str]) -> None:

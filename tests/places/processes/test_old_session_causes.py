@@ -45,6 +45,11 @@ def test_a_session_in_which_something_was_set() -> None:
     assert cause.text == f"{told}; {GETS}"
 
 
+def test_a_session_of_the_second_of_the_change_may_be_younger() -> None:
+    cause = find_login_cause("nofile", WANTED, LOGIN._replace(opened=T2), FRESH)
+    assert cause.code == "process-changed-in-session"
+
+
 def test_tmux_is_older_than_the_login_that_uses_it() -> None:
     login = LOGIN._replace(server=Server(6, "tmux", LOW))
     cause = find_login_cause("nofile", WANTED, login, FRESH)

@@ -234,7 +234,7 @@ def test_what_beats_the_defaults() -> None:
 def test_a_line_at_which_the_manager_gives_up_beats_ours() -> None:
     path = f"{SYSTEM_D}/50-v.conf"
     policy = DEFAULT._replace(remove_ipc=None)
-    theirs = {path: "[Manager]\nDefaultCPUAccounting=no\n[broken\n"}
+    theirs = {path: "[Manager]\nDefaultLimitNOFILE=9\n[broken\n"}
     planned = run(theirs, policy)
     assert {str(one).partition(" beats")[0] for one in planned.shortfalls} == {
         f'{path}:3 "[broken"'

@@ -85,6 +85,11 @@ def test_names_that_are_refused(name: object, reason: str) -> None:
     assert refusals({"units": {name: {"tasks": 1}}}) == [f"services.units.{shown}: {reason}"]
 
 
+def test_every_name_that_is_refused_is_told() -> None:
+    names = [line.split()[1] for line in refusals({"units": {"x": {}, "a.timer": {}, "y": {}}})]
+    assert names == ["'x'", "starts", "'y'"]
+
+
 def unit(rule: object) -> object:
     return {"units": {"x.service": rule}}
 

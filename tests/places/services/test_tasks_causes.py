@@ -96,6 +96,15 @@ def test_a_cgroup_that_has_not_what_the_files_give() -> None:
     assert cause.at.line == 2
 
 
+def test_the_default_is_no_line_of_a_slice() -> None:
+    known = service(manager="[Manager]\nDefaultTasksMax=5000\n", seen=20)
+    (cause,) = find_tasks_causes(4000, [known], ALL)
+    assert cause.at is not None
+    assert cause.at.text == "DefaultTasksMax=5000"
+    (cause,) = find_tasks_causes(4000, [known._replace(unit="x.slice")], ALL)
+    assert (cause.code, cause.at) == ("tasks-not-in-force", None)
+
+
 def test_new_units_of_a_manager_that_has_not_read_its_files() -> None:
     known = service(manager="[Manager]\nDefaultTasksMax=infinity\n", seen=20)
     (cause,) = find_tasks_causes(4000, [known._replace(defaults_of="system.conf")], ALL)

@@ -28,6 +28,8 @@ ALL = 20000
         ("", None),
         ("33%", 6600),
         ("33.3%", 6660),
+        ("99.9%", 19980),
+        ("1", 1),
         ("33.33%", 6666),
         ("100%", ALL),
         ("0%", 0),
@@ -41,7 +43,7 @@ def test_values(text: str, number: int | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["0", "-1", "101%", "64K", "unlimited", "1e3", "4096 # x", "\xff", "33.333%"]
+    "text", ["0", "-1", "101%", "100.01%", "64K", "unlimited", "1e3", "4096 # x", "\xff", "33.333%"]
 )
 def test_values_that_systemd_ignores(text: str) -> None:
     assert not is_heeded(text)

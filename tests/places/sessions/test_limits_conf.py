@@ -12,6 +12,7 @@ from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.values import ITEMS, RLIMITS, UNLIMITED
 from mlhost_limits.sessions.limits_conf import (
     format_limits,
+    list_nofiles,
     parse_limits_conf,
     parse_setting,
     parse_value,
@@ -235,6 +236,12 @@ def test_our_lines(limits: dict[str, Limit], lines: list[str]) -> None:
 def test_a_size_is_never_rounded(item: str, value: int, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         format_limits("*", {item: Limit(value)})
+
+
+def test_every_nofile_that_files_state() -> None:
+    text = "* - nofile 5\n* - nofile unlimited\n* x nofile 6\n* soft nproc 7\nbob hard nofile 8\n"
+    stated = list(list_nofiles(parse_limits_conf(text, PATH)))
+    assert stated == [(5, f"{PATH}:1"), (8, f"{PATH}:5")]
 
 
 @given(st.sampled_from(RLIMITS), st.one_of(st.just(UNLIMITED), st.integers(0, 2**40)))

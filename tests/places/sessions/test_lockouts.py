@@ -121,6 +121,12 @@ def test_tasks_that_run_now_count(rules: list[SessionRule], said: list[str]) -> 
     assert list(find_login_lockouts(rules, Logins({ALICE: running, ROOT: 4000}))) == said
 
 
+def test_a_line_without_a_floor_hides_none_after_it() -> None:
+    text = "* - core 0\nbob -\n* - nofile 1\n"
+    (said,) = find_small_lines(parse_limits_conf(text, "/x.conf"))
+    assert said.startswith("/x.conf:3 ")
+
+
 def test_root_is_exempt_from_nproc() -> None:
     rules = [rule("root *", nproc=Limit(100, 100))]
     assert list(find_login_lockouts(rules, Logins({ROOT: 4000}))) == []

@@ -15,6 +15,7 @@ from mlhost_limits.sessions import pam_limits
 from mlhost_limits.sessions.pam_limits import (
     LIMITS_CONF,
     LIMITS_D,
+    VENDOR_LIMITS_CONF,
     find_obstacle,
     order_files,
     rank_domain,
@@ -117,6 +118,8 @@ def test_files_are_read_in_the_order_of_bytes() -> None:
         *(f"{LIMITS_D}/{name}" for name in ("10-a.conf", "9-z.conf", "B.conf", "a.conf")),
     ]
     assert order_files({}) == []
+    assert order_files(dict.fromkeys((VENDOR_LIMITS_CONF, LIMITS_CONF), "")) == [LIMITS_CONF]
+    assert order_files({VENDOR_LIMITS_CONF: ""}) == [VENDOR_LIMITS_CONF]
 
 
 @pytest.mark.parametrize(
@@ -144,6 +147,7 @@ def test_files_are_read_in_the_order_of_bytes() -> None:
         ("@2002:2002", None, None, None),  # A range asks for the primary group.
         ("@:2002", 1, None, None),  # An exact gid takes any.
         ("@:2003", None, None, None),
+        (f"{2**32 + 1001}:{2**32 + 1001}", 0, None, None),  # An id has 32 bits.
         ("@2000:", 1, None, None),
         ("@:0", None, 0, 1),  # Debian's patch leaves root the ranges, and takes them for uids.
         ("@0:99", None, 0, 1),

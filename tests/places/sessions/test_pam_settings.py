@@ -52,6 +52,7 @@ def resolve(*lines: str, user: User = ALICE, dialect: Dialect = DEBIAN_12) -> di
         (["* - maxlogins 5", "% - maxsyslogins 7"], {"maxsyslogins": 5}),
         (["* - maxsyslogins 5", "bob - maxlogins 7"], {"maxsyslogins": 5}),
         (["* - priority 5", "alice -"], {}),
+        (["bob - priority 5", "alice - priority 3"], {"priority": 3}),
     ],
 )
 def test_the_line_that_counts(lines: list[str], expected: dict[str, int | str]) -> None:

@@ -14,6 +14,7 @@ from mlhost_limits.sessions.pam_stack import (
     PamLine,
     find_pam_limits,
     find_service_file,
+    find_unknown_modules,
     flatten,
     parse_pam_service,
     quiet_stack,
@@ -288,15 +289,15 @@ def test_files_that_libpam_cannot_load_are_refused(files: dict[str, str], messag
 def test_what_is_included_again_and_again_counts_though_it_says_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pam_stack, "_MOST_LINES", 60)
+    monkeypatch.setattr(pam_stack, "_MOST_LINES", 55)
     files = {
         "/etc/pam.d/a": "session include b\n" * 5,
         "/etc/pam.d/b": "session include c\n" * 5,
         "/etc/pam.d/c": "auth required pam_deny.so\n",
     }
     assert flatten("a", "session", files) == []
-    files["/etc/pam.d/b"] += "session substack c\n"
-    with pytest.raises(ValueError, match=r"^/etc/pam\.d/a: includes more than 60 lines$"):
+    monkeypatch.setattr(pam_stack, "_MOST_LINES", 54)
+    with pytest.raises(ValueError, match=r"^/etc/pam\.d/a: includes more than 54 lines$"):
         flatten("a", "session", files)
 
 
@@ -368,6 +369,13 @@ def test_a_module_that_leaves_a_trace_runs_where_it_is_asked_for() -> None:
     assert quiet.skipped == ()  # It sets no limit.
     lines = parse_pam_service("f", "account required pam_site.so")
     assert quiet_stack(lines, "/x").skipped == ("pam_site.so",)
+
+
+def test_modules_that_nobody_knows() -> None:
+    text = "session substack b\nsession include gone\nsession required pam_site.so\n"
+    files = {"/etc/pam.d/a": text, "/etc/pam.d/b": "session required pam_motd.so\n"}
+    found = find_unknown_modules(flatten("a", "session", files))
+    assert [line.module for line in found] == ["pam_site.so"]
 
 
 def test_a_quiet_substack_is_a_file_of_its_own() -> None:

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 from mlhost_limits.core.distribution import Dialect
 from mlhost_limits.core.values import Declaration
-from mlhost_limits.sessions.reach import CODES, Hindrance, find_bypass, find_hindrances
+from mlhost_limits.sessions.reach import (
+    CODES,
+    Hindrance,
+    ends_with_limits,
+    find_bypass,
+    find_earlier,
+    find_hindrances,
+)
 
 from tests.worlds.pasted import find_scripts, paste
 
@@ -182,6 +189,45 @@ def test_sshd_told_on_its_command_line() -> None:
 def test_sshd_with_pam() -> None:
     stated = Declaration("/etc/ssh/sshd_config", 1, "UsePAM yes", "yes")
     assert find_bypass(stated, "ssh.service") is None
+
+
+TWO = "session required pam_limits.so conf=/a\n"
+
+
+@pytest.mark.parametrize(
+    ("stack", "confs", "earlier"),
+    [
+        (CALL, {}, []),
+        (CALL * 2, {}, []),
+        (f"{TWO}{CALL}", {"/a": "alice - nofile 5\n"}, [(["5"], True)]),
+        (f"{TWO}{CALL}", {}, []),
+        (f"{CALL}{TWO}", {"/a": ""}, [(None, True)]),
+        (f"{TWO.replace('required', 'optional')}{CALL}", {"/a": ""}, [([], False)]),
+        (f"session sufficient pam_permit.so\n{TWO}{CALL}", {"/a": ""}, []),
+    ],
+)
+def test_calls_before_the_last_that_read_other_files(
+    stack: str, confs: dict[str, str], earlier: list[tuple[list[str] | None, bool]]
+) -> None:
+    found = find_earlier("sshd", {f"{PAM}/sshd": stack}, confs, DEBIAN_12)
+    values = [one.lines and [line.fields[3] for line in one.lines] for one in found]
+    told = [None if one.lines is None else list(read or ()) for one, read in zip(found, values)]
+    assert list(zip(told, [one.is_fatal for one in found])) == earlier
+
+
+@pytest.mark.parametrize(
+    ("stack", "ends"),
+    [
+        ("", False),
+        (CALL, True),
+        (CALL.replace("required", "optional"), False),
+        (f"{CALL}{CALL.replace('required', 'optional')}", True),
+        (f"{TWO}{CALL.replace('required', 'optional')}", False),
+        (f"session sufficient pam_permit.so\n{CALL}", False),
+    ],
+)
+def test_whether_a_limit_that_is_refused_ends_the_session(stack: str, ends: bool) -> None:
+    assert ends_with_limits("sshd", {f"{PAM}/sshd": stack}) is ends
 
 
 # As authselect 1.2 writes it.

@@ -54,6 +54,19 @@ def test_of_many_lines_of_one_kind_the_first_the_last_and_the_extreme_are_kept()
     assert len(kept) <= 62
 
 
+def test_of_equal_extremes_the_last_is_kept() -> None:
+    rows = [f"* soft nofile {value}" for value in (*[100] * 50, 2, 9999, 2, 9999, *[100] * 50)]
+    kept = {line.line for line in keep_rivals(read(rows, Dialect()), ALICE, Dialect(), few=50)}
+    assert {51, 52, 53, 54} & kept == {53, 54}
+
+
+def test_what_ends_the_reading_or_would_mean_root_elsewhere_is_kept() -> None:
+    debian = Dialect(1023, wildcard_root=False)
+    rows = ["bob soft nofile 5"] * FEW
+    lines = read([*rows, "* soft nofile 5", "root -", *rows], debian)
+    assert [line.line for line in keep_rivals(lines, ROOT, debian)] == [FEW + 1, FEW + 2]
+
+
 def test_few_lines_are_all_kept() -> None:
     lines = read(["bob soft nofile 5"] * FEW, Dialect())
     assert keep_rivals(lines, ALICE, Dialect()) == tuple(lines)

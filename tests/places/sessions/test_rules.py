@@ -11,6 +11,7 @@ from mlhost_limits.sessions.rules import (
     covers_everyone,
     find_domain,
     find_limits,
+    find_samples,
     named_groups,
     named_users,
 )
@@ -66,6 +67,13 @@ RULES = [rule("* bob @ml 1000: %x"), rule("root bob @hpc @ml @:2001 :0")]
 def test_who_is_named() -> None:
     assert named_users(RULES) == ["bob", "root"]
     assert named_groups(RULES) == ["ml", "hpc"]
+
+
+def test_whose_sessions_were_opened_for_those_that_no_rule_names() -> None:
+    places = ["session:carol@sshd", "session:bob@su", "session:alice@sshd", "kernel"]
+    assert find_samples(RULES, places) == ["alice", "carol"]
+    assert find_samples(None, places) == ["alice", "bob", "carol"]
+    assert find_samples(RULES, ["kernel"]) == []
 
 
 @pytest.mark.parametrize(

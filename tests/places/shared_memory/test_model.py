@@ -7,7 +7,7 @@ import pytest
 from mlhost_limits.core.cause import Link
 from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.kernel.boot_units import mark
-from mlhost_limits.shared_memory.boot_mounts import find_mounts
+from mlhost_limits.shared_memory.boot_mounts import find_mounts, is_about_shm
 from mlhost_limits.shared_memory.causes import (
     ShmFacts,
     find_shm_causes,
@@ -100,6 +100,7 @@ def test_nothing_is_written_where_half_of_the_memory_does() -> None:
 
 def test_more_than_the_memory_is_noted_and_a_broken_block_refused() -> None:
     assert plan_shm(5 * GIB, "", MEMORY, False, False).notes
+    assert not plan_shm(MEMORY, "", MEMORY, False, False).notes
     assert plan_shm(5 * GIB, "# END mlhost.limits\n", MEMORY, False, False).problems
 
 
@@ -122,6 +123,11 @@ def test_why_it_is_too_small(facts: ShmFacts, codes: list[str], boot: int) -> No
         assert bool(cause.at) == (cause.code == "shm-stated-too-small")
     beats = f'{FSTAB}:1 "{LOW}" comes first and beats {FSTAB}:2 "{HIGH}"'
     assert (HIGH in facts.fstab and LOW in facts.fstab) == (beats in [one.text for one in causes])
+
+
+def test_one_line_that_would_be_enough_is_shown() -> None:
+    (cause,) = find_shm_causes(3 * GIB, ShmFacts(GIB, f"{LOW}\n{HIGH}\n{HIGH}", MEMORY))
+    assert [line.line for line in cause.shadows] == [2]
 
 
 UNIT = "/etc/systemd/system/shm.service"
@@ -154,6 +160,11 @@ def runs(command: str, path: str = UNIT) -> dict[str, str]:
         ("unshare --mount ls /dev/shm", []),
         ("echo cannot mount /dev/shm", []),
         ("true # mount -o remount,size=1m /dev/shm", []),
+        ("echo smaller; mount -o remount,size=1m /dev/shm", [MIB]),
+        ("mount -oremount,size=1m /dev/shm", [MIB]),
+        ("mount --options=remount,size=1m /dev/shm", [MIB]),
+        ("mount --options remount,size=1m /dev/shm", [MIB]),
+        ("mount -ttmpfs tmpfs /dev/shm", [2 * GIB]),
         ("mount -t tmpfs -o size=1m tmpfs /dev/shm/mine", []),
         ("mount -o remount,size=1m /tmp; ls /dev/shm", []),
         ("# mount -o remount,size=1m /dev/shm", []),
@@ -173,6 +184,20 @@ def test_what_mounts_it_anew_at_boot(command: str, sizes: list[object]) -> None:
     found = find_mounts(runs(command, "/etc/rc.local"), MEMORY)
     assert [one.at.value for one in found] == sizes
     assert {one.at.place for one in found} <= {"/etc/rc.local:2"}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_about"),
+    [
+        ("mount -o remount /dev/shm", True),
+        ("cd /dev; mount shm", True),
+        ("ls /dev/shm", False),
+        ("mount /data", False),
+        ("mount /x-shm.img", False),
+    ],
+)
+def test_the_scripts_that_are_looked_at(text: str, is_about: bool) -> None:
+    assert is_about_shm(text) is is_about
 
 
 def test_in_a_very_long_line_no_option_is_looked_for() -> None:
@@ -217,6 +242,7 @@ def test_what_cannot_be_read_leaves_the_size_now_judged() -> None:
     [
         ([("size=1g", UNIT)], 4 * GIB, ["shm-script-wins"], "fail"),
         ([("size=1g", UNIT)], GIB, ["shm-script-wins"], "fail"),
+        ([("size=1g", UNIT)], 3 * GIB, ["shm-script-wins"], "fail"),
         ([("size=3g", UNIT)], 3 * GIB, [], "pass"),
         ([("size=3g", UNIT)], GIB, ["shm-remounted"], "pass"),
         ([("size=$S", UNIT)], 4 * GIB, ["shm-script-unclear"], "unknown"),

@@ -128,6 +128,12 @@ def test_the_remedy_makes_it_large_enough_now_and_at_boot() -> None:
     assert ("mount", "-o", f"remount,size={size}", "/dev/shm") in cause.remedy.commands
     assert f"size={size}" in cause.remedy.lines[0]
     assert "log in again" in cause.remedy.then
+    assert cause.text.startswith("alice may take 6871947600B of /dev/shm: the 80 % ")
+    later = Quota(foresee_quota(8 * GIB), 0, is_set=False)
+    told = blame_quota(8 * GIB, "alice", later, FACTS).text
+    assert told.startswith(
+        "alice may take 6871947600B of /dev/shm from the next login on: the 80 % "
+    )
 
 
 def test_the_chain_ends_with_the_quotas() -> None:

@@ -69,5 +69,5 @@ def test_a_written_size_is_read_back(size: int) -> None:
 
 def test_sizes_are_written_short() -> None:
     """A size is written with the largest unit that fits it exactly."""
-    sizes = [2**33, 3 * 2**20, 2**50, 1536, 1000]
-    assert [format_shm_size(size) for size in sizes] == ["8G", "3M", "1P", "1536", "1000"]
+    sizes = [2**33, 3 * 2**20, 2**50, 3072, 1536, 1000]
+    assert [format_shm_size(size) for size in sizes] == ["8G", "3M", "1P", "3K", "1536", "1000"]

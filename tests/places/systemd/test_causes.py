@@ -14,6 +14,7 @@ from mlhost_limits.core.cause import Cause
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.values import UNLIMITED, Declaration, Rlimit
 from mlhost_limits.kernel.raises import raise_nr_open
+from mlhost_limits.kernel.sysctl_conf import LARGEST_NR_OPEN
 from mlhost_limits.systemd.causes import find_unit_causes
 from mlhost_limits.systemd.model import Manager, Stray, UnitFacts, predict_unit
 from mlhost_limits.systemd.unit_file import Source
@@ -302,6 +303,9 @@ def test_sizes_are_written_in_systemd_s_units() -> None:
     assert cause.remedy.text == f'state "LimitMEMLOCK=64M:128M" in {D}/95-site.conf'
     (cause,) = find_unit_causes("memlock", MEMLOCK, unit({UNIT: service("LimitMEMLOCK=64K")}))
     assert cause.remedy.text == 'make x.service:2 "LimitMEMLOCK=infinity"'
+    low = service("LimitMEMLOCK=64K:infinity")
+    (cause,) = find_unit_causes("memlock", MEMLOCK, unit({UNIT: low}))
+    assert cause.code == "unit-stated-too-low"
 
 
 @pytest.mark.parametrize(
@@ -392,6 +396,8 @@ def test_the_line_that_lowers_nr_open_is_at_fault() -> None:
     assert cause.text.endswith('; /etc/sysctl.d/50.conf:3 "fs.nr_open = 100000" sets that')
     lasting = edit(line.path, 3, line.text, "c\\fs.nr_open = 131072")
     assert cause.remedy.commands == (("sh", "-c", RAISE), lasting)
+    (cause,) = explain(service(GOOD), low(100000), line=line._replace(value=131072))
+    assert (place(cause), cause.remedy.lines) == (f"{UNIT}:2", [RAISE])
 
 
 def test_another_line_about_nr_open_is_outdone() -> None:
@@ -465,6 +471,12 @@ def test_what_a_user_s_manager_cannot_give_has_no_cause_in_files(item: str, want
     assert find_unit_causes(item, wanted, facts) == []
 
 
+def test_as_much_as_the_kernel_can_give_is_given() -> None:
+    most = Limit(hard=LARGEST_NR_OPEN)
+    (cause,) = explain(service(f"LimitNOFILE={LARGEST_NR_OPEN}"), low(100000), most)
+    assert cause.remedy.text == f"raise fs.nr_open to {LARGEST_NR_OPEN}, now and at boot"
+
+
 def test_a_limit_that_no_kernel_gives_has_no_remedy() -> None:
     limit = Limit(hard=UNLIMITED)
     assert explain(service("LimitNOFILE=infinity"), low(1048576), limit) == []
@@ -477,6 +489,8 @@ def test_a_limit_that_no_kernel_gives_has_no_remedy() -> None:
         (Limit(5, 9), Rlimit(4, 20), False, Rlimit(5, 20)),
         (Limit(5, 9), Rlimit(7, 8), False, Rlimit(7, 9)),
         (Limit(5), Rlimit(1, 2), False, Rlimit(5, 5)),
+        (Limit(hard=9), Rlimit(0, 9), True, Rlimit(0, 9)),
+        (Limit(soft=0), Rlimit(0, 0), True, Rlimit(0, 0)),
         (Limit(max=9), Rlimit(10, 10), False, Rlimit(9, 9)),
         (Limit(hard=UNLIMITED), Rlimit(1, 2), False, Rlimit(1, UNLIMITED)),
     ],

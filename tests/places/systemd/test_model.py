@@ -74,6 +74,7 @@ def test_the_last_line_counts_and_the_kernel_cuts_it(
     [
         ("LimitNOFILE=infinity", RAISED, Rlimit(1048576, 1048576)),
         ("LimitNOFILE=2000000", RAISED, Rlimit(2000000, 2000000)),
+        ("LimitNOFILE=2097152", RAISED, Rlimit(2097152, 2097152)),
         ("LimitNOFILE=3000000", RAISED, Rlimit(1048576, 1048576)),
         ("LimitNOFILE=524288", LOWERED, None),
         ("LimitNOFILE=65536", LOWERED, Rlimit(65536, 65536)),

@@ -55,6 +55,10 @@ UNITS = {
         [("S", "x", "1", 2), ("S", "y", "2", 3), ("S", "z", "3", 4)],
     ),
     "UTF-8": ("[S]\nx=\xc3\xa4", [("S", "x", "\xc3\xa4", 2)]),
+    "next to what Unicode never uses": (
+        "[S]\nx=\xef\xb7\x8f\xef\xb7\xb0",
+        [("S", "x", "\xef\xb7\x8f\xef\xb7\xb0", 2)],
+    ),
     "continued": ("[S]\nx=a \\\n  b\\\nc\ny=1", [("S", "x", "a    b c", 2), ("S", "y", "1", 5)]),
     "a comment inside": ("[S]\nx=a \\\n# no\\\n  b", [("S", "x", "a    b", 2)]),
     "escaped backslash": ("[S]\nx=a\\\\\ny=1", [("S", "x", "a\\\\", 2), ("S", "y", "1", 3)]),
@@ -76,6 +80,8 @@ def test_unit_syntax(text: str, expected: list[tuple[str, str, str, int]]) -> No
     [
         *((line, "is not a section header") for line in ("[T", "[", "[T]x", "[T'U]", "[\x01]")),
         *((line, "is not UTF-8") for line in ("y=\xff", "y=\xc3", "[\xe4]", "y=\xef\xbf\xbf")),
+        ("y=\xef\xb7\x90", "is not UTF-8"),
+        ("y=\xef\xb7\xaf", "is not UTF-8"),
     ],
 )
 def test_systemd_reads_no_further_than_a_line_it_cannot_bear(line: str, reason: str) -> None:

@@ -82,6 +82,11 @@ def test_other_lines_are_no_slips(line: str) -> None:
     assert slips(f"[Service]\n{line}\n") == []
 
 
+def test_other_lines_hide_none_after_them() -> None:
+    text = "[Service]\nExecStart=/bin/x\nx\nLimitNOFILE=64k\n"
+    assert [number for number, _code, _instead in slips(text)] == [4]
+
+
 def test_a_comment_in_another_section_is_no_slip() -> None:
     assert slips("[Unit]\n#LimitNOFILE=65536\n") == []
 
@@ -134,6 +139,9 @@ def test_other_keys_are_no_limits(key: str) -> None:
         ("nofile", "max", Rlimit(UNLIMITED, UNLIMITED)),
         ("nofile", "1024, 4096", Rlimit(1024, 4096)),
         ("memlock", "99999999T", Rlimit(UNLIMITED, UNLIMITED)),
+        ("memlock", "64M, 1t", Rlimit(2**26, 2**40)),
+        ("memlock", "1 k 2gib", None),
+        ("memlock", "1k 2gib", Rlimit(2**10, 2**31)),
         ("nofile", "", None),
         ("cpu", "5", Rlimit(5, 5)),
     ],
@@ -180,6 +188,13 @@ def test_a_line_of_a_user_is_read_in_the_time_of_its_length(blank: str) -> None:
         ("LimitRSS", "rss"),
         ("LimitRS", ""),
         ("LimitCor", "core"),
+        ("LimitNOFLIE", "nofile"),
+        ("LimitNOIFLE", "nofile"),
+        ("LimitNOXXLE", ""),
+        ("XimitNOFILE", "nofile"),
+        ("XimitNOFIL", ""),
+        ("LXmitNOFIL", ""),
+        ("LimitNOFILEXX", ""),
     ],
 )
 def test_a_short_word_alone_is_no_limit(key: str, item: str) -> None:
