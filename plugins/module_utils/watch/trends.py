@@ -133,9 +133,8 @@ class Trend:
         self.level = self.peak = level
         self.points = [(now, level.used)]
         self._gap = _SHORTEST
-        self.seen_at = self.peak_at = now
+        self.seen_at = self.peak_at = self.full_seen = now
         self.full_at: float | None = now if level.is_full else None
-        self.full_seen = now if level.is_full else -_RETURN
         self._was_full = level.is_full
         self.is_told = False
 

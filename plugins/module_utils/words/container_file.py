@@ -202,7 +202,7 @@ def read_pod(root: object, path: str) -> Words:
         containers = spec["containers"]
         said = [_read_container(spec, one, path) for one in containers]  # type: ignore[attr-defined]
         training = [one for one in said if one.facts or one.wanted]
-        parts += (training or said)[:1]
+        parts += training or said
     # Master and workers of one job are alike.
     return parts[0] if parts else Words()
 

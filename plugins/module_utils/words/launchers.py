@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import dropwhile
 
 from ..core.values import NamedTuple
 from .docker_run import ENGINES, split_docker_run
@@ -316,8 +317,7 @@ def _read_shell(words: Sequence[str], where: str, depth: int) -> Words:
     if at:
         text = words[at + 1] if at + 1 < len(words) else ""
         return _read_commands(text, where, "bash -c", depth)
-    rest = [word for word in words[1:] if not word.startswith("-")]
-    return _read_script(["", *rest], where, depth) if rest else Words()
+    return _read_script(["", *words[1:]], where, depth)
 
 
 def _read_eval(words: Sequence[str], where: str, depth: int) -> Words:
@@ -356,7 +356,7 @@ def _read_script(words: Sequence[str], where: str, _depth: int) -> Words:
     """Want the script that is run; what follows are its own arguments."""
     must = not where  # What a script runs besides, such as a module's setup, may be elsewhere.
     if words[0] in ("", "sbatch", "source", "."):
-        words = [word for word in words[1:] if not word.startswith("-")]
+        words = [*dropwhile(lambda word: word.startswith("-"), words[1:])]
     if not words:
         return Words()
     if words[0].endswith("/activate"):
@@ -371,14 +371,13 @@ def _read_program(words: Sequence[str], where: str, _depth: int) -> Words:
     """Return what a trainer that is a program says; SWIFT and Axolotl are of transformers."""
     said = read_arguments(words[1:], where, ARGUMENT)
     name = words[0].rpartition("/")[2]
-    launched = split_all(words[1:]).options
     ranks = [
         fact._replace(rank=LAUNCHER)
         for fact in said.facts
         if fact.key in ("ranks_per_node", "world")
     ]
     others = [fact for fact in said.facts if fact.key not in ("ranks_per_node", "world")]
-    said = said._replace(facts=(*others, *ranks)) if launched else said
+    said = said._replace(facts=(*others, *ranks))
     return join_words([said, _DEFAULTS.get(name, Words())])
 
 

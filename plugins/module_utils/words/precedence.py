@@ -359,7 +359,7 @@ class _Workings:
                 del self.chosen[key]
             return
         ranks, nodes = self.chosen.get("ranks_per_node"), self.chosen.get("nodes")
-        if ranks and not self.choice.is_stated("deepspeed.gpus_per_node"):
+        if ranks:
             key = "deepspeed.gpus_per_node"
             self.chosen[key] = ranks._replace(key=key)
         if nodes and isinstance(nodes.value, int) and nodes.value > 0:

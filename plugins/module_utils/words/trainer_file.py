@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from .facts import FILE, LAUNCHER_FILE, ZERO, Fact, Wanted, Words, join_words
-from .names import AUTO, read_option
+from .names import read_option
 from .options import find_library
 from .tree import Leaf, find, list_leaves, read_scalar
 
@@ -37,7 +37,7 @@ def _read_leaves(leaves: Iterable[Leaf], path: str, rank: int) -> Words:
         if leaf.path[:1] == ("deepspeed",) and len(leaf.path) > 1:
             continue
         seen.append(leaf.name)
-        value = counts.get(leaf.path[:-1], 0) if _is_device(leaf) else _unpack(leaf)
+        value = counts[leaf.path[:-1]] if _is_device(leaf) else _unpack(leaf)
         found += read_option(leaf.name, value, f"{path}:{leaf.line}", rank)
     return Words(
         tuple(_keep_largest(one for one in found if isinstance(one, Fact))),
@@ -82,9 +82,7 @@ def read_zero(root: object, path: str) -> Words:
     for name in ("gradient_accumulation_steps", "train_micro_batch_size_per_gpu"):
         value, line = read_scalar(find(root, name))
         facts += [
-            one
-            for one in read_option(name, value, f"{path}:{line}", ZERO)
-            if isinstance(one, Fact) and value != AUTO
+            one for one in read_option(name, value, f"{path}:{line}", ZERO) if isinstance(one, Fact)
         ]
     return Words(tuple(facts + list(_read_stages(root, path))))
 

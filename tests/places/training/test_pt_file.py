@@ -128,3 +128,33 @@ def test_a_directory_that_would_fill_the_memory_is_not_read() -> None:
         return b"PK\3\4" if start < 0 else tail[start : start + wanted]
 
     assert check_pt(read, size) == Verdict("corrupt", "has a central directory of more than 64 MiB")
+
+
+def test_a_file_of_an_archive_ends_before_the_directory() -> None:
+    content = WHOLE["two tensors"]
+    last = content.rfind(b"PK\1\2")
+    length = int.from_bytes(content[last + 20 : last + 24], "little")
+    assert check(patch(content, last + 20, bytes([length + 1]))).status == "corrupt"
+
+
+def test_a_comment_of_a_file_in_an_archive_is_skipped() -> None:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as made:
+        for name in ("archive/data.pkl", "archive/version"):
+            info = zipfile.ZipInfo(name)
+            info.comment = b"some words"
+            made.writestr(info, b"1")
+    assert check(content.getvalue()) == Verdict("sound")
+
+
+def test_places_of_64_bits_are_read_where_they_stand() -> None:
+    """Behind another field: the size, the length and the place, as far as they did not fit."""
+    content, at, seen = WHOLE["of 64 bits"], 0, set()
+    while (at := content.find(b"\x99\x99\2\0ab\1\0", at + 1)) > 0:
+        size, first = content[at + 8], at + 10
+        seen.add(size)
+        assert check(patch(content, first + size - 8, b"\1")).status == "corrupt"
+        if size == 24:
+            assert check(patch(content, first, b"\xff\xff")).status == "sound"
+            assert check(patch(content, first + 8, b"\xff\xff")).status == "corrupt"
+    assert seen == {8, 24}

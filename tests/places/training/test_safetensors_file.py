@@ -62,6 +62,11 @@ def frame(header: bytes) -> bytes:
     [
         (b"", "is empty"),
         (b"1234567", "ends within its first 8 bytes"),
+        (b"\0" * 8, "has a header that states no tensors"),
+        (
+            (100).to_bytes(8, "little") + b"x" * 10,
+            "ends within its header, or begins with something else",
+        ),
         (b"\0" * 64, "has a header that states no tensors"),
         (
             b"PK\3\4" + b"\0" * 3 + b"\1" + b"\0" * 64,
@@ -89,3 +94,14 @@ def test_a_header_that_would_fill_the_memory_is_not_read() -> None:
         return (2**39).to_bytes(8, "little")
 
     assert check_safetensors(read, 2**40).status == "corrupt"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "width"),
+    [("BOOL", 1), ("F8_E4M3", 1), ("BF16", 2), ("I16", 2), ("F32", 4), ("F64", 8), ("I64", 8)],
+)
+def test_a_number_takes_as_many_bytes_as_its_type(dtype: str, width: int) -> None:
+    for size in (width, width + 1):
+        row = {"dtype": dtype, "shape": [3, 2], "data_offsets": [0, 6 * size]}
+        found = check(frame(json.dumps({"a": row}).encode()) + b"x" * 6 * size)
+        assert found.status == ("sound" if size == width else "corrupt")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from mlhost_limits.watch.trends import CPU, End, Level, Rise, Trend
-from mlhost_limits.watch.verdict import Seen, judge
+from mlhost_limits.watch.verdict import Seen, find_signal, judge
 from mlhost_limits.why.kills import Line
-from mlhost_limits.why.reasons import CGROUP, NOFILE, SHM, SPACE
+from mlhost_limits.why.reasons import CGROUP, MAPPINGS, NOFILE, SHM, SPACE
 from mlhost_limits.why.verdict import POSSIBLE, SHOWN
 
 GROUP = "/sys/fs/cgroup/train"
@@ -90,7 +90,20 @@ FULL_LONG = trend(NOFILE, (20, 500), (60, 1000), *((at, 1000) for at in range(61
          ("cpu-time", SHOWN)),
         (9, {"trends": [trend(CPU, (90, 500), (99, 1599), limit=2000)], "end": end(9, cpu=2)},
          ("killed-by-hand", SHOWN)),
+        (9, {"trends": [trend(CPU, (90, 500), (99, 1700), limit=2000, pid=8)],
+             "end": end(9, cpu=2)}, ("killed-by-hand", SHOWN)),
+        (24, {"trends": [trend(CPU, (90, 500), (99, 800))]}, ("cpu-time", SHOWN)),
+        (24, {"trends": [trend(CPU, (90, 500), (99, 799))]}, ("killed-by-hand", SHOWN)),
+        (24, {"trends": [trend(CPU, (90, 500), (99, 900), pid=8)]}, ("killed-by-hand", POSSIBLE)),
         (EXIT_137, {}, ("exception", POSSIBLE)),
+        (4, {}, ("crash", SHOWN)),
+        (5, {}, ("killed-by-hand", SHOWN)),
+        (8, {}, ("crash", SHOWN)),
+        # What it was near counts from 80 % on, and a limit that it reached counts before another.
+        (EXIT_1, {"trends": [trend(NOFILE, (50, 500), (99, 800))]}, ("nofile", POSSIBLE)),
+        (EXIT_1, {"trends": [trend(NOFILE, (50, 500), (99, 799))]}, ("exception", POSSIBLE)),
+        (EXIT_1, {"trends": [FULL_LONG, trend(MAPPINGS, (90, 500), (99, 1000))]},
+         (MAPPINGS, SHOWN)),
     ],
 )  # fmt: skip
 def test_what_ended_a_process_by_its_own_limits(
@@ -226,3 +239,37 @@ def test_on_a_host_what_all_share_is_blamed_for_sure_only_where_the_signal_says_
         seen = Seen(0.0, end, trends=[trend], kills=0, looks=9, is_alone=is_alone)
         verdict, _blame = judge(seen)
         assert (verdict.reason.code, verdict.sure) == ("shm-size", sure)
+
+
+@pytest.mark.parametrize(
+    ("status", "more", "note"),
+    [
+        (11, {}, "process 7 (python3) was ended by signal 11, and no limit was near"),
+        (3 << 8, {"trends": [trend(NOFILE, (50, 800), (99, 800))]},
+         "process 7 (python3) ended with 3; x had 800 of 1000 (nofile, 80%) was the nearest limit"),
+        (EXIT_1, {"trends": [trend(NOFILE, (50, 799), (99, 799))]},
+         "process 7 (python3) ended with 1, and no limit was near"),
+        (EXIT_1, {"trends": [FULL_LONG]},
+         "x had 1000 of 1000 (nofile, 100%) before it ended, and it lived on for a while"),
+        (EXIT_1, {"trends": [CLIMBED]}, "x had 1000 of 1000 (nofile, 100%) before it ended"),
+        (9, {"kills": 1, "log": [Line(0.0, OOM.format("CONSTRAINT_MEMCG", 7))]},
+         "kernel log: process 7 (python3) was killed for memory at the limit of /train"),
+    ],
+)  # fmt: skip
+def test_a_note_says_what_was_seen(status: int, more: dict[str, Any], note: str) -> None:
+    _verdict, blame = judge(Seen(0.0, end(status), looks=9, **{"kills": 0, **more}))
+    assert blame.note == note
+
+
+def test_what_is_only_possible_stands_beside_an_end_of_its_own() -> None:
+    verdict, _blame = judge(Seen(0.0, end(EXIT_1), looks=9, kills=0, trends=[FULL_LONG]))
+    assert [one.code for one in verdict.others] == ["exception"]
+    assert verdict.is_limit is None
+    assert verdict.number == 0, "No line was read."
+    verdict, _blame = judge(Seen(0.0, end(EXIT_1), looks=9, kills=0))
+    assert (verdict.others, verdict.is_limit, verdict.number) == ((), False, 0)
+
+
+def test_a_status_that_was_not_told_is_no_signal() -> None:
+    assert Seen(0.0, end(None)).status == 0
+    assert find_signal(None) == 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.policy_file import parse_documents
-from mlhost_limits.words.docker_run import read_mount
+from mlhost_limits.words.docker_run import find_on_host, read_mount, read_pids, split_docker_run
 from mlhost_limits.words.facts import Words
-from mlhost_limits.words.kinds import Context, Text, read_file
+from mlhost_limits.words.kinds import START, Context, Text, read_file
 
 pytest.importorskip("yaml")
 
@@ -159,3 +159,65 @@ def test_a_file_of_another_shape_is_no_traceback(text: str) -> None:
 )
 def test_where_a_path_of_the_host_is_seen(text: str, mounts: list[tuple[str, str]]) -> None:
     assert read_mount(text) == mounts
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "keys", "told"),
+    [
+        ('["OMP_NUM_THREADS=2"]', "{OMP_NUM_THREADS: 3}", ["threads"], [3]),
+        ("/out/a", "/data/a", ["output_dir"], ["/data/a"]),
+        ("source: /data", "source: name", ["output_dir"], ["/srv/run/out/a"]),
+        ("--output-dir /out/a", "--output-dir b\n    working_dir: /out", ["output_dir"],
+         ["/srv/run/out/b"]),
+        ("--workers 16", "--workers $W", ["workers"], [5]),
+        ("--workers 16", "--workers ${W-7}", ["workers"], [5]),
+        ("--workers 16", "--workers ${UNSET-7}", ["workers"], [7]),
+        ("--workers 16", "--workers ${UNSET}", ["workers"], [None]),
+    ],
+)  # fmt: skip
+def test_variables_and_volumes_of_a_service(
+    old: str, new: str, keys: list[str], told: list[object]
+) -> None:
+    assert say(read(COMPOSE.replace(old, new), W="5"), *keys) == told
+
+
+def test_a_volume_with_a_name_is_no_path_of_the_host() -> None:
+    text = COMPOSE.replace("source: /data", "source: name").replace("/out/a", "/data/a")
+    (note,) = read(text).notes
+    assert note.endswith("is not mounted from this host")
+
+
+def test_a_limit_of_a_service_that_is_no_number_is_told() -> None:
+    (told,) = read(COMPOSE.replace("memlock: -1", "memlock: many")).problems
+    assert told == "run.yaml:10: memlock: 'many' is not a whole number"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_start"),
+    [
+        ("apiVersion: v1\nkind: Pod", True),
+        ("apiVersion: x/v1\nkind: Own\nspec: {containers: [{name: a}]}", True),
+        ("apiVersion: v1\nkind: Service", False),
+        ("kind: Pod\nspec: {containers: [{name: a}]}", False),
+        (f"num_workers: 3\n---{POD}", True),
+    ],
+)
+def test_a_pod_is_told_by_its_kind_or_its_containers(text: str, is_start: bool) -> None:
+    found = read_file(Text("run.yaml", text, "/srv"), Context({}, parse_documents))
+    assert (found.kind == START) is is_start
+
+
+@pytest.mark.parametrize(("text", "tasks"), [("-1", None), ("0", None), ("1", 1), ("512", 512)])
+def test_a_number_of_tasks_is_one_from_1_on(text: str, tasks: int | None) -> None:
+    assert read_pids(text) == tasks
+
+
+def test_the_deepest_mount_counts() -> None:
+    mounts = [("/a", "/srv/some/long/path"), ("/a/b", "/x")]
+    assert find_on_host("/a/b/c", mounts) == "/x/c"
+    assert find_on_host("/a/c", mounts) == "/srv/some/long/path/c"
+
+
+def test_all_behind_the_image_starts_in_the_container() -> None:
+    made = split_docker_run(["docker", "run", "--rm", "image", "python", "t.py"], "")
+    assert (made.image, made.words) == ("image", ("python", "t.py"))

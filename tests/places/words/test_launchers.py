@@ -28,6 +28,7 @@ def section(command: str) -> dict[str, object]:
         ("torchrun --nproc-per-node 8 train.py", 8),
         ("torchrun --nproc_per_node=8 --standalone train.py", 8),
         ("torchrun train.py", 1),
+        ("deepspeed --hostfile host:1,2 train.py", 8),
         ("torchrun --nproc-per-node gpu train.py", 8),
         ("CUDA_VISIBLE_DEVICES=0,1,2 torchrun --nproc-per-node gpu train.py", 3),
         ("python -m torch.distributed.launch --nproc_per_node=2 --use-env train.py", 2),
@@ -62,6 +63,7 @@ def test_the_processes_of_a_node_are_counted(command: str, ranks: int) -> None:
     [
         *("--num-workers 6", "--num_workers=6", "--dataloader_num_workers 6", "-j 6", "-j6"),
         *("--dataloader-num-workers=6", "--data.num_workers 6", "+data.num_workers=6"),
+        *("-j2 --workers 6", "--workers 6 -x"),
         *("--workers 2 --workers 6", "--loader.init_args.num-workers 6", "num_workers=6"),
     ],
 )
@@ -115,6 +117,7 @@ def test_files_that_are_named_are_wanted(command: str, wanted: list[tuple[str, s
         ("torchrun --nproc-per-node 8", "command line: torchrun is given no script"),
         ("accelerate launch", "command line: accelerate is given no script"),
         ("docker run --rm", "command line: docker run is given no image"),
+        ("docker run --name", "command line: docker run is given no image"),
         ("docker compose run train", "command line: docker compose: name its file in place of the command"),
         ("bash -c \"python 't.py\"", "command line: bash -c: is not a command: No closing quotation"),
         ("docker run -m lots image", "docker run: -m: 'lots' is not a size; a number with KiB, MiB, GiB or TiB is accepted"),
@@ -140,7 +143,13 @@ def test_a_container_s_line_states_limits_and_mounts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "size"), [("", 2**26), ("--ipc=host", None), ("--shm-size 1gb", 2**30)]
+    ("option", "size"),
+    [
+        ("", 2**26),
+        ("--ipc=host", None),
+        ("--ipc container:a --shm-size 1g", None),
+        ("--shm-size 1gb", 2**30),
+    ],
 )
 def test_a_container_has_64_mib_where_nobody_says_otherwise(option: str, size: int | None) -> None:
     (stated,) = read(f"docker run {option} image python train.py").stated

@@ -6,6 +6,7 @@ from __future__ import annotations
 import shlex
 
 import pytest
+from mlhost_limits.training.keys import KEYS
 from mlhost_limits.words.facts import (
     ARGUMENT,
     DEFAULT,
@@ -64,6 +65,11 @@ def test_what_is_refused_is_told_only_where_it_counts() -> None:
     ("command", "told"),
     [
         ("python t.py", "workers 8 (assumed: no word says how many)"),
+        ("python t.py", "batch_size 64MiB (assumed: no word says how many samples)"),
+        ("python t.py", "tensors_per_batch 8 (assumed: most batches hold fewer)"),
+        ("python t.py --batch-size 1000 --seq-length 1000", "batch_size 23MiB (assumed: 1000 samples of 1000 tokens)"),
+        ("python t.py --resume", "resume yes (--resume)"),
+        ("python t.py --cache_dir c", "cache_dir /here/c (--cache_dir)"),
         ("python t.py --per_device_train_batch_size 2", "workers 0 (assumed: transformers' default)"),
         ("python t.py --num-workers 2", "prefetch 2 (assumed: torch's default)"),
         ("swift sft", "workers 1 (SWIFT's default)"),
@@ -100,6 +106,7 @@ def test_the_processes_of_all_nodes_are_told(command: str, world: int | None) ->
 def test_without_workers_nothing_is_asked_of_batches() -> None:
     taken = run("python t.py --num-workers 0")
     assert (taken.asked, "prefetch" in taken.section) == ((), False)
+    assert "prefetch" not in run("python t.py --num-workers 0 --prefetch-factor 4").section
 
 
 def test_a_path_begins_where_the_run_does() -> None:
@@ -143,6 +150,7 @@ def test_what_was_measured_is_neither_assumed_nor_asked_for() -> None:
     [
         ("workers", "4", 2, ("workers 4 counts, as stated, not 2 (measured: 5 batches of t.py)",)),
         ("workers", "2", 2, ()),
+        ("workers", "1e1", 10, ()),
         ("batch_size", "2MiB", 2**21, ()),
         ("batch_size", "52B", "52B", ()),
         ("sharing", "file_system", "file_system", ()),
@@ -178,3 +186,69 @@ def test_what_a_library_keeps_is_not_held_twice(
 ) -> None:
     facts = (seen("hold", kept), Fact("gradient_accumulation", steps, "a:1", FILE))
     assert take(Words(facts, library=library), {}, "/here").section["hold"] == hold
+
+
+@pytest.mark.parametrize(
+    ("facts", "notes"),
+    [
+        ([("workers", 2, "a:1", FILE), ("workers", 1, "a:2", FILE)],
+         ["workers 2 (a:1) counts, not 1 (a:2): the largest"]),
+        ([("workers", 2, "--a", ARGUMENT), ("workers", 1, "--b", ARGUMENT)],
+         ["workers 1 (--b) counts, not 2 (--a): the last one wins"]),
+        ([("sharing", "x", "a:1", FILE), ("sharing", "y", "a:2", FILE)],
+         ["sharing y (a:2) counts, not x (a:1): the last one wins"]),
+        ([("loaders", 2, "a:1", FILE), ("loaders", 1, "--b", ARGUMENT)],
+         ["loaders 1 (--b) counts, not 2 (a:1): an argument wins over a file"]),
+        ([("ranks_per_node", 1, "--n", JOB), ("ranks_per_node", 8, "--m", LAUNCHER)], []),
+        ([("ranks_per_node", 1, "$A", ENVIRONMENT), ("ranks_per_node", 8, "--m", LAUNCHER)],
+         ["ranks_per_node 8 (--m) counts, not 1 ($A): a launcher's option wins over the"
+          " environment"]),
+        ([("workers", 1, "--n", JOB), ("workers", 8, "--m", LAUNCHER)],
+         ["workers 8 (--m) counts, not 1 (--n): a launcher's option wins over the job"]),
+    ],
+)  # fmt: skip
+def test_why_one_of_two_counts(facts: list[tuple[str, object, str, int]], notes: list[str]) -> None:
+    taken = settle(*(Fact(*one) for one in facts))
+    assert list(taken.notes) == notes
+    assert taken.problems == ()
+
+
+def test_a_stage_without_parameters_of_its_own_asks_for_no_layer() -> None:
+    stated = {"deepspeed.parameters": "2e9"}
+    assert settle(Fact("deepspeed.stage", 2, "d:1", ZERO), **stated).section["deepspeed"] == {
+        "stage": 2,
+        "gpus_per_node": 1,
+    }
+    taken = settle(Fact("deepspeed.stage", 3, "d:1", ZERO), ranks_per_node=2, **stated)
+    assert taken.section["deepspeed"] == {"stage": 3, "largest_layer": 5 * 10**8}
+    small = settle(Fact("deepspeed.stage", 3, "d:1", ZERO), **{"deepspeed.parameters": "2"})
+    assert small.section["deepspeed"] == {"stage": 3, "gpus_per_node": 1, "largest_layer": 1}
+
+
+def test_what_is_known_only_in_the_job_does_not_hide_another_path() -> None:
+    taken = settle(
+        Fact("output_dir", "auto", "--o", ARGUMENT), Fact("cache_dir", "c", "--c", ARGUMENT)
+    )
+    assert taken.section["cache_dir"] == "/here/c"
+
+
+def test_what_is_told_are_keys_of_a_policy_in_their_order() -> None:
+    taken = run("CUDA_VISIBLE_DEVICES=0 python t.py --output_dir o --num-workers 2 --batch-size 2")
+    names = [one.partition(" ")[0] for one in taken.told]
+    assert set(names) <= set(KEYS)
+    assert names == sorted(names, key=list(KEYS).index)
+    assert "workers" in names
+    assert "gpus" not in names
+
+
+def test_what_no_word_states_is_assumed_and_what_is_stated_has_no_origin() -> None:
+    taken = take(read_command(["python", "t.py"]), {"workers": 2}, "/here")
+    assert "batch_size" in taken.assumed
+    assert "workers" not in taken.origins
+
+
+def test_without_accumulation_a_library_keeps_what_one_step_keeps() -> None:
+    kept = take(Words((seen("hold", 5),), library="transformers"), {}, "/here").section["hold"]
+    steps = Fact("gradient_accumulation", 1, "a:1", FILE)
+    taken = take(Words((seen("hold", 5), steps), library="transformers"), {}, "/here")
+    assert kept == taken.section["hold"]

@@ -67,6 +67,10 @@ def test_what_only_the_job_knows_is_asked_for() -> None:
     [
         ("--mem=4000", 4000 * 2**20),
         ("--mem=0", None),
+        ("--mem-per-cpu=2G", 2**31),
+        ("--mem-per-cpu=2G --ntasks-per-node=2", 2**32),
+        ("--mem-per-gpu=32G", None),
+        ("--mem=1G # --mem=2G", 2**30),
         ("--mem-per-cpu=2G --cpus-per-task=8", 2**34),
         ("--mem-per-cpu=2G -c 8 --ntasks-per-node=2", 2**35),
         ("--mem-per-gpu=32G --gpus-per-node=a100:4", 2**37),
@@ -131,6 +135,11 @@ def test_variables_are_filled_in(text: str, expanded: str) -> None:
         ("for W in 3 4; do\n python t.py --num_workers $W\ndone", 3),
         ("A=(--num_workers 3 # it's few\n)\npython t.py ${A[@]}", 3),
         ("python t.py \\\n  --num_workers 3 \\\n  > log 2>&1 &", 3),
+        ("declare -x W=3\npython t.py --num_workers $W", 3),
+        ("export W=3\npython t.py --num_workers $W", 3),
+        ("for W in\npython t.py --num_workers 3", 3),
+        ("cat <<END\na\npython t.py --num_workers 4\nEND\npython t.py --num_workers 3", 3),
+        ("#SBATCH -c 3\npython t.py --num_workers $SLURM_CPUS_PER_TASK", 3),
         ("echo 'python t.py --num_workers 4'", None),
         ("# python t.py --num_workers 4", None),
         ("python t.py --num_workers $(nproc)", "problem"),
@@ -169,3 +178,68 @@ def test_variables_that_double_come_to_an_end() -> None:
 )
 def test_a_comment_begins_a_word_outside_of_quotes(text: str, kept: str) -> None:
     assert strip_comments(text) == kept
+
+
+@pytest.mark.parametrize(
+    ("options", "facts"),
+    [
+        ("--ntasks=16", {"all_tasks": 16}),
+        ("-n16 -N2", {"all_tasks": 16, "nodes": 2}),
+        ("--nodes=1-4 --time=8", {"nodes": 4}),
+        ("--ntasks-per-node=2", {"ranks_per_node": 2}),
+        ("--gres=gpu:a100:8", {"gpus.count": 8}),
+        ("--gpus-per-node=a100:4", {"gpus.count": 4}),
+        ("--gpus-per-node=99999", {"gpus.count": 99999}),
+        *(("--gpus-per-node=100000", {}), ("--gres=tmpfs:3", {}), ("--gpus-per-node=x", {})),
+        ("--ntasks=x", {}),
+    ],
+)
+def test_what_a_job_asks_for(options: str, facts: dict[str, object]) -> None:
+    assert {one.key: one.value for one in read(f"#SBATCH {options}\n").facts} == facts
+
+
+@pytest.mark.parametrize(
+    ("options", "cpus"),
+    [("-c 8 --ntasks-per-node=2", 16), ("-c 8", None), ("--ntasks-per-node=2", None)],
+)
+def test_the_cpus_of_a_job_are_those_of_its_tasks(options: str, cpus: float | None) -> None:
+    stated = read(f"#SBATCH --mem=1G {options}\n").stated
+    assert [one.cpus for one in stated] == [cpus]
+
+
+def test_all_that_a_job_asks_for_wrongly_is_told() -> None:
+    found = read("#SBATCH --mem=lots --mem-per-cpu=x\n")
+    assert [one.partition(" is")[0] for one in found.problems] == [
+        "job.sh:1: --mem: 'lots'",
+        "job.sh:1: --mem-per-cpu: 'x'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("ulimit -n 4096", [("n", "SH", "4096")]),
+        ("ulimit -Sn 4096", [("n", "S", "4096")]),
+        ("ulimit -H -n 4096", [("n", "H", "4096")]),
+        ("ulimit -S -H -l unlimited", [("l", "SH", "unlimited")]),
+        ("ulimit 7", [("f", "SH", "7")]),
+        ("ulimit -n", []),
+    ],
+)
+def test_what_a_shell_sets_is_kept(text: str, told: list[tuple[str, ...]]) -> None:
+    assert [one[:3] for one in read(text).ulimits] == told
+
+
+def test_a_comment_with_an_apostrophe_opens_no_quotation() -> None:
+    found = read("echo x # it's\npython t.py --num_workers 3")
+    assert [one.where for one in found.facts if one.key == "workers"] == ["job.sh:2"]
+
+
+def test_a_text_is_filled_in_up_to_a_length() -> None:
+    longest = "x" * 2**16
+    assert expand("$A", {"A": longest}) == longest
+    assert expand(longest, {}) == longest
+    assert expand("$A", {"A": f"{longest}x"}) == "$A"
+    for text in (f"{longest}x", "$A$A"):
+        with pytest.raises(ValueError, match="characters"):
+            expand(text, {"A": longest})

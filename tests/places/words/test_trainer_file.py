@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 from mlhost_limits.policy_file import parse_documents
 from mlhost_limits.words.kinds import Context, Read, Text, read_file
+from mlhost_limits.words.tree import read_line, read_scalar
 
 
 def read(text: str, name: str = "run.json", kind: str = "") -> Read:
@@ -74,6 +75,20 @@ def test_origins_have_the_line_of_the_value() -> None:
         ("a.json", '{"resume_from_checkpoint": false}', {"resume": False}),
         ("a.json", '{"trainer": {"devices": [0, 1]}}', {"ranks_per_node": 2}),
         ("a.json", '{"devices": "0,1"}', {"ranks_per_node": 2}),
+        ("a.json", '{"multiprocessing_context": "spawn"}', {"start_method": "spawn"}),
+        ("a.json", '{"multiprocessing_context": "x"}', {}),
+        ("a.json", '{"a": "x-{0005..0009}.tar"}', {"shards": 5}),
+        ("a.json", '{"a": "x-{5..2}.tar"}', {"shards": 1}),
+        ("a.json", '{"a": "{0..9999}-{0..999}.tar"}', {"shards": 10**6}),
+        ("a.json", '{"a": "x-{5..9}.json"}', {}),
+        ("a.json", '{"deepspeed": "zero2"}', {"zero": 2, "deepspeed.stage": 2}),
+        ("a.json", '{"deepspeed": "zero1_offload"}', {"zero": 1, "deepspeed.offload_optimizer": True}),
+        ("a.json", '{"deepspeed": "zero2_offload"}', {"zero": 2, "deepspeed.stage": 2, "deepspeed.offload_optimizer": True}),
+        ("a.json", '{"deepspeed": "zero3"}', {"zero": 3, "deepspeed.stage": 3}),
+        ("a.json", '{"optimizer": "zero3"}', {}),
+        ("a.json", '{"val": {"output_dir": "/x"}}', {}),
+        ("a.json", '{"a": {"num_workers": 8}, "b": {"num_workers": 3}}', {"workers": 8}),
+        ("a.json", '{"deepspeed": {"zero_optimization": {"stage": 2}}, "num_workers": 3}', {"workers": 3, "zero": 2, "deepspeed.stage": 2}),
         ("a.json", '{"devices": "auto"}', {"ranks_per_node": "auto"}),
         ("a.json", '{"deepspeed": {"zero_optimization": {"stage": 2}}}', {"zero": 2, "deepspeed.stage": 2}),
     ],
@@ -173,3 +188,76 @@ def test_the_caches_of_the_backends_in_use_are_told(
 )
 def test_a_list_of_something_else_is_not_one_of_backends(text: str) -> None:
     assert read(text).words.library == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind", "told"),
+    [
+        ("a.json", '{"num_workers": 3}', "", "settings"),
+        ("a.json", '{"config": "a.yaml"}', "", "settings"),
+        ("a.json", '{"a": 1}', "", ""),
+        ("a.sbatch", "python t.py --num_workers 3", "", "script"),
+        ("a", "python t.py --num_workers 3", "script", "script"),
+        ("a", "#!/bin/sh\npython t.py --num_workers 3", "", "script"),
+        ("a.sh", "echo", "", ""),
+    ],
+)
+def test_what_a_file_is(name: str, text: str, kind: str, told: str) -> None:
+    assert read(text, name, kind).kind == told
+
+
+def test_a_line_of_python_has_its_number() -> None:
+    assert [one.where for one in read("num_workers = 3", "config.py").words.facts] == [
+        "config.py:1"
+    ]
+
+
+def test_a_file_that_is_named_in_a_file_is_wanted() -> None:
+    (one,) = read('{"deepspeed": "d.json"}').words.wanted
+    assert (one.path, one.kind) == ("d.json", "zero")
+
+
+@pytest.mark.parametrize(
+    ("buffers", "pinned"),
+    [
+        ("", 10**9),
+        (', "buffer_count": 1, "buffer_size": 1', 2),
+        (', "buffer_count": true, "buffer_size": "1e2"', 1000),
+        (', "buffer_count": 0, "buffer_size": -1', 10**9),
+        (f', "buffer_count": 1, "buffer_size": {10**15}', 2 * 10**8),
+        (f', "buffer_count": 1, "buffer_size": {10**15 - 1}', 2 * 10**15 - 2),
+        (', "buffer_count": [], "buffer_size": "x"', 10**9),
+    ],
+)
+def test_the_buffers_that_are_locked_are_counted(buffers: str, pinned: int) -> None:
+    param = f'{{"device": "nvme"{buffers}}}'
+    text = f'{{"zero_optimization": {{"stage": 3, "offload_param": {param}}}}}'
+    assert say(text)["pinned_buffer"] == pinned
+
+
+@pytest.mark.parametrize(
+    ("stage", "told"), [("4", False), ("-1", False), ("true", False), ("0", True)]
+)
+def test_a_stage_is_one_of_four(stage: str, told: bool) -> None:
+    facts = read(ZERO % (stage, "cpu")).words.facts
+    assert any(one.problem for one in facts) is not told
+
+
+def test_accelerate_s_file_says_what_deepspeed_does() -> None:
+    pytest.importorskip("yaml")
+    text = (
+        "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\ndeepspeed_config:\n"
+        "  zero_stage: 3\n  offload_optimizer_device: cpu\n  offload_param_device: none\n"
+        "  gradient_accumulation_steps: 4\n  zero3_init_flag: true\n"
+    )
+    assert say(text, "a.yaml") == {
+        "deepspeed.stage": 3,
+        "deepspeed.offload_optimizer": True,
+        "deepspeed.zero_init": True,
+        "gradient_accumulation": 4,
+    }
+
+
+def test_what_is_no_value_has_no_line() -> None:
+    assert read_scalar({}) == (None, 0)
+    assert read_line({}) == 0
