@@ -109,6 +109,7 @@ def test_what_a_key_takes(key: str, value: object, version: str, is_fit: bool) -
         ({"fixed-cidr": "x"}, ["bridge=none"], []),
         ({"dns": ["9.9.9.9", "9.9.9.9"], "labels": ["a=1", "a=1"]}, [], []),
         ({"labels": ["a=1", "a=2"]}, [], ["labels"]),
+        ({"exec-opts": ["a=1", "a=2"]}, [], []),
         ({"labels": "a=1"}, [], ["labels"]),
         ({"bip": "", "bridge": "b0"}, [], []),
     ],

@@ -10,6 +10,8 @@ import pytest
 from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.values import UNLIMITED, Rlimit
 from mlhost_limits.docker.causes import find_docker_causes
+from mlhost_limits.docker.daemon_json import DockerDefaults
+from mlhost_limits.docker.merge import find_unstated
 from mlhost_limits.docker.model import find_obstacles
 from mlhost_limits.docker.obstacles import blame_obstacle
 from mlhost_limits.docker.remedies import (
@@ -17,6 +19,7 @@ from mlhost_limits.docker.remedies import (
     drop_entry,
     keep_lines,
     rename_key,
+    state,
     state_in_file,
 )
 from mlhost_limits.docker.site import Tools
@@ -28,6 +31,8 @@ from tests.worlds.docker_scene import (
     RESTART,
     SOFT,
     collect,
+    flag,
+    limit_flag,
     make_site,
     make_world,
 )
@@ -189,3 +194,41 @@ def test_defaults_that_are_met_are_counted() -> None:
     assert count_met(make_world(HEALTHY.replace('"8G"', "8")), POLICY) == 0
     assert count_met(make_world(), ContainerPolicy({}, None)) == 0
     assert count_met(make_world(nr_open=UNLIMITED), POLICY) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ('{"default-shm-size": "1G", "default-shm-size": "8G"}', None),
+        ('{"default-shm-size": "8G", "default-shm-size": "1G"}', 8 * 2**30),
+        ('{"default-shm-size": 5, "default-shm-size": "8G"}', 8 * 2**30),
+    ],
+)
+def test_of_two_sizes_the_last_is_stated(text: str, left: int | None) -> None:
+    """Where dockerd refuses one of them, none is."""
+    assert find_unstated(text, DockerDefaults({}, 8 * 2**30)) == DockerDefaults({}, left)
+
+
+def test_an_entry_is_stated_only_where_dockerd_takes_all_of_its_key() -> None:
+    """An earlier one of the same key that it refuses stops it all the same."""
+    wanted = DockerDefaults({"nofile": Rlimit(65536, 1048576)})
+    fit = f'{{"default-ulimits": {{"core": 5, {NOFILE}}}}}'
+    assert find_unstated(fit, wanted).ulimits == {}
+    bad = f'{{"default-ulimits": {{"nofile": 5, {NOFILE}}}}}'
+    assert find_unstated(bad, wanted) == wanted
+
+
+def test_a_flag_is_written_between_the_others() -> None:
+    flags = [limit_flag("core=0"), limit_flag("nofile=9:9"), limit_flag("cpu=5"), flag("debug")]
+    change = state("nofile", Rlimit(5, 6), make_world(None, flags), Tools())
+    values = [one.value for one in change.world.flags]
+    assert values == ["core=0", "nofile=5:6", "cpu=5", ""]
+    change = state("memlock", Rlimit(5, 6), make_world(None, flags), Tools())
+    values = [one.value for one in change.world.flags]
+    assert values == ["core=0", "nofile=9:9", "cpu=5", "memlock=5:6", ""]
+
+
+def test_the_directory_of_a_file_that_is_not_there_is_made() -> None:
+    change = state("nofile", Rlimit(5, 6), make_world(None), Tools())
+    assert change.remedy.commands[0] == ("mkdir", "-p", "/etc/docker")
+    assert change.remedy.commands[1][-1].endswith(f"|| echo '{{}}' > {PATH}")
