@@ -157,6 +157,21 @@ def test_pam_has_the_last_word_before_the_login() -> None:
     assert cause.code == "pam-stated-too-low"
 
 
+def test_the_login_is_blamed_beside_pam_only_where_it_would_do() -> None:
+    """Where the login alone has enough, PAM's line is the one that must change."""
+    pam = through_pam("* soft nofile 3333\n")
+    facts = job("", pam)
+    few = facts._replace(login={**LOGIN, "nofile": Rlimit(1024, 524288)})
+    low = NOFILE._replace(minimum=3000)
+    has = predict_job("nofile", few)
+    found = find_job_causes(low, has, few, conf(""))
+    assert [cause.code for cause in found] == ["slurm-login-decides"]
+    same = few._replace(login={**LOGIN, "nofile": Rlimit(3333, 524288)})
+    has = predict_job("nofile", same)
+    found = find_job_causes(NOFILE, has, same, conf(""))
+    assert [cause.code for cause in found] == ["pam-stated-too-low"]
+
+
 def test_pam_that_changes_nothing_is_not_blamed() -> None:
     pam = through_pam("* - core 0\n")
     assert [cause.code for cause in blame("", NOFILE, pam)] == ["slurm-login-decides"]
