@@ -91,6 +91,7 @@ def test_what_a_user_names_like_a_unit_is_none(names: str, units: str) -> None:
     ("spec", "tasks"),
     [
         ({"linux": {"resources": {"pids": {"limit": 7}}}}, 7),
+        ({"linux": {"resources": {"pids": {"limit": 1}}}}, 1),
         ({"linux": {"resources": {"pids": {"limit": -1}}}}, UNLIMITED),
         ({"linux": {"resources": {"pids": {"limit": 0}}}}, UNLIMITED),
         ({"linux": {"resources": {"pids": None}}}, None),
