@@ -192,6 +192,22 @@ def test_json_hides_numbers_of_secrets() -> None:
     assert redact_json('{"default-ulimits": NaN}') == '{"default-ulimits": "REDACTED"}'
 
 
+@pytest.mark.parametrize(
+    ("key", "digits", "is_shown"),
+    [
+        ("default-ulimits", 21, True),
+        ("default-ulimits", 22, False),
+        ("a", 12, True),
+        ("a", 13, False),
+    ],
+)
+def test_json_shows_a_number_that_is_too_short_for_a_secret(
+    key: str, digits: int, is_shown: bool
+) -> None:
+    text = f'{{"{key}": {{"nofile": {"1" * digits}}}}}'
+    assert (redact_json(text) == text) is is_shown
+
+
 def test_json_keeps_keys_and_our_change() -> None:
     """A key that is a plain word stays, so that a person sees what is hidden."""
     text = '{\n  "auths": {"x.y": {"auth": "z z"}},\n  "default-shm-size": "1G"\n}\n'
