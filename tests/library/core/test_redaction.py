@@ -254,6 +254,48 @@ def test_lines_show_what_is_harmless(text: str) -> None:
     assert redact(text) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('Environment="TZ=UTC" HOME=/root', 'Environment="TZ=UTC" HOME=REDACTED'),
+        ('Environment="A=b" "GOGC=5 z"', 'Environment="A=REDACTED "GOGC=REDACTED'),
+        (
+            "DOCKER_OPTS='--icc=false --mtu 9 --x=y'",
+            "DOCKER_OPTS='--icc=false --mtu 9 --x=REDACTED",
+        ),
+        ("ExecStart=/bin/x --mtu 9 /y --key z -D", "ExecStart=/bin/x --mtu 9 /y --key REDACTED -D"),
+        (
+            "ExecStart=/bin/x --a b c --icc=no /d",
+            "ExecStart=/bin/x --a REDACTED REDACTED --icc=no /d",
+        ),
+        ("ExecStart=/bin/x \\\n word", "ExecStart=/bin/x \\\n REDACTED"),
+        ("ExecStart=/bin/x\nword", "ExecStart=/bin/x\nword"),
+        ("A=b\nword", "A=REDACTED\nword"),
+        ("A=b \\\nword", "A=REDACTED \\\nREDACTED"),
+        ('A="b\nword\nword', "A=REDACTED\nREDACTED\nword"),
+        ('A="b" word\nword', "A=REDACTED REDACTED\nword"),
+        ("A=5 word", "A=5 word"),
+        ("--a=5 word", "--a=5 REDACTED"),
+        ("TZ=x word", "TZ=x word"),
+        ("TZ=x \\\n\nword", "TZ=x \\\n\nword"),
+        ("A = b", "A=REDACTED"),
+        ("TZ = b", "TZ = b"),
+        ("the password is hidden", "the password is REDACTED"),
+        ("the password is REDACTED by us", "the password is REDACTED by us"),
+        ("env = [\n5,\nword\n]", "env=REDACTED\n5,\nREDACTED\n]"),
+    ],
+)
+def test_what_is_shown_of_a_line(text: str, shown: str) -> None:
+    """Behind what is hidden nothing is shown that has no harmless name, to the end of its line."""
+    assert redact(text) == shown
+
+
+def test_short_words_of_a_file_stay_in_a_message() -> None:
+    """A word of two letters stands in every sentence."""
+    text = '{"k": "no", "l": "yes"}'
+    assert redact_message("no, yes", text) == "no, REDACTED"
+
+
 def test_message_hides_what_the_file_hides() -> None:
     """A daemon that quotes its file in a message does not undo the redaction."""
     text = f'{{"k": "{S}", "l": "a\\nb c", "m": "no"}}'
