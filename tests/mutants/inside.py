@@ -69,8 +69,9 @@ class _Breaker:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Try every change, some at a time, and run no test besides."""
         for item in session.items:
-            # A folder has all its tests.
-            for name in (item.nodeid, *map(str, Path(item.nodeid.partition("::")[0]).parents)):
+            # A file has all its tests, and so has a folder.
+            file = item.nodeid.partition("::")[0]
+            for name in (item.nodeid, file, *map(str, Path(file).parents)):
                 self._items.setdefault(name, []).append(item)
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # One for all.
         gc.freeze()
@@ -123,7 +124,6 @@ class _Breaker:
                 clear_caches()
                 return _run(items[:_MOST])
         return OUTSIDE
-        return _run(items[:_MOST])
 
 
 class _Child(NamedTuple):
