@@ -32,6 +32,7 @@ SET = {
     "empty object": ("{}", '{\n  "k": "v"\n}'),
     "empty object, newline": ("{}\n", '{\n  "k": "v"\n}\n'),
     "empty object, CRLF": ("{}\r\n", '{\r\n  "k": "v"\r\n}\r\n'),
+    "a line end at its begin and half of one at its end": ("\n{}\r", '\n{\n  "k": "v"\n}\r'),
     "space inside": ("{ }", '{ "k": "v" }'),
     "newline inside": ("{\n}\n", '{\n    "k": "v"\n}\n'),
     "one line": ('{"a": 1}\n', '{"a": 1, "k": "v"}\n'),
