@@ -36,7 +36,7 @@ AT = Declaration("/etc/containerd/config.toml", 3, 'base_runtime_spec = "/b"', "
 
 
 @pytest.mark.parametrize(
-    ("line", "item"), [("LimitMEMLOCK=5", "memlock"), ("LimitNOFILE=5", "nofile")]
+    ("line", "item"), [("LimitMEMLOCK=2000000", "memlock"), ("LimitNOFILE=5", "nofile")]
 )
 def test_the_line_of_that_limit_beats_ours(line: str, item: str) -> None:
     files = Files(MAIN, (Source(f"{FOLDER}/95-site.conf", f"[Service]\n{line}\n"),))

@@ -168,6 +168,12 @@ def test_each_file_answers_for_its_own_lines() -> None:
     assert [one.foreign.place for one in plan(files).shortfalls] == [f"{LATER}:2", f"{sized}:2"]
 
 
+def test_each_limit_of_a_file_is_looked_at() -> None:
+    files = {LATER: C + 'default_ulimits = ["memlock=5", {append=true}]\n'}
+    (found,) = plan(files).shortfalls
+    assert "memlock" in found.ours
+
+
 def test_a_list_that_gives_enough_stays_where_a_size_beside_it_goes() -> None:
     lists = 'default_ulimits = [\n"nofile=70000:1048576",\n{append=true}\n]\n'
     files = {LATER: f'{C}{lists}shm_size = "1g"\n'}
