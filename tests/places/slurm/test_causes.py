@@ -145,6 +145,15 @@ def through_pam(lines: str) -> JobPam:
     return JobPam(Declaration(C, 4, "UsePAM=1", "1"), session)
 
 
+def test_a_login_that_has_less_than_slurmd_is_blamed_although_neither_has_enough() -> None:
+    much = NOFILE._replace(minimum=10**6)
+    assert [cause.code for cause in blame("", much)] == ["slurm-login-decides"]
+    facts = job("")._replace(login={**LOGIN, "nofile": Rlimit(131072, 524288)})
+    has = predict_job("nofile", facts)
+    assert has.soft == 131072
+    assert find_job_causes(much, has, facts, conf("")) == []
+
+
 def test_pam_has_the_last_word_before_the_login() -> None:
     pam = through_pam("* - nofile 3333\n")
     (cause,) = blame("PropagateResourceLimits=NONE\n", HARD, pam)
@@ -212,6 +221,8 @@ def test_what_slurmd_must_have() -> None:
     assert need_of_slurmd(both, "stack", False) == Limit(65536, 131072, 200000)
     assert need_of_slurmd(both, "stack", True) == Limit(None, 131072, 200000)
     assert need_of_slurmd(Limit(soft=5), "stack", True) == Limit(None, 5)
+    assert need_of_slurmd(Limit(soft=0), "core", False) == Limit(0, 0)
+    assert need_of_slurmd(Limit(hard=0), "core", False) == Limit(None, 0)
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,7 @@ def test_slurm_knows_no_other_word_for_yes() -> None:
         ("ALL", "(null)", ALL),
         ("(null)", "MEMLOCK,NOFILE", ALL - {"memlock", "nofile"}),
         ("NONE", "", frozenset()),
+        ("CPU", "MEMLOCK", ALL - {"memlock"}),
         ("CORE", "(null)", frozenset({"core"})),
         ("", "", None),
         ("ODD", "", None),
