@@ -127,9 +127,10 @@ def find_tests(name: str, line: int, data: CoverageData) -> list[str]:
     """
     lines = data.contexts_by_lineno(str(LIBRARY / name))
     place = f"tests/places/{Path(name).parent}"
+    homes = (f"{place}/", f"tests/library/{Path(name).parent}/")
     tests = _list_tests(lines.get(line, []))
     if tests:
-        own = [one for one in tests if one.startswith(f"{place}/")]
+        own = [one for one in tests if one.startswith(homes)]
         return [*_pick(own), *_pick(sorted(set(tests) - set(own)))]
     folders = [place] if "/" in name and (TOP / place).is_dir() else []
     return [*_pick(_list_tests(chain.from_iterable(lines.values()))), *folders, "tests/verbs"]

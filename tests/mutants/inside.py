@@ -69,8 +69,9 @@ class _Breaker:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Try every change, some at a time, and run no test besides."""
         for item in session.items:
-            # A folder has all its tests.
-            for name in (item.nodeid, *map(str, Path(item.nodeid.partition("::")[0]).parents)):
+            # A file has all its tests, and so has a folder.
+            file = item.nodeid.partition("::")[0]
+            for name in (item.nodeid, file, *map(str, Path(file).parents)):
                 self._items.setdefault(name, []).append(item)
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # One for all.
         gc.freeze()
@@ -123,7 +124,6 @@ class _Breaker:
                 clear_caches()
                 return _run(items[:_MOST])
         return OUTSIDE
-        return _run(items[:_MOST])
 
 
 class _Child(NamedTuple):
@@ -181,7 +181,7 @@ def replace(file: str, changed: str, line: int) -> bool:
     """Give what is at a line of a file the code, the defaults or the value of a changed source."""
     name = ".".join([_PACKAGE, *Path(file).with_suffix("").parts]).removesuffix(".__init__")
     module = importlib.import_module(name)
-    if _replace_code(module, changed, line):
+    if _replace_code(module, changed):
         return True
     body = ast.parse(changed).body
     part = next(one for one in body if one.lineno <= line <= (one.end_lineno or 0))
@@ -203,14 +203,15 @@ def replace(file: str, changed: str, line: int) -> bool:
     return True
 
 
-def _replace_code(module: ModuleType, changed: str, line: int) -> bool:
+def _replace_code(module: ModuleType, changed: str) -> bool:
+    """Give the one function that differs its other code; a constant of several lines has one."""
     new = compile(changed, module.__file__ or "", "exec", dont_inherit=True)
     codes = {(path, code.co_firstlineno): code for path, code in _find_codes(new)}
     done = False
     for function in _find_functions(vars(module).values(), module.__name__):
         old = function.__code__
         code = codes.get((function.__qualname__, old.co_firstlineno), old)
-        if _has(old, line) and old != code:
+        if old != code:
             function.__code__ = code
             done = True
     return done
@@ -224,14 +225,6 @@ def _replace_defaults(module: ModuleType, new: object) -> bool:
             function.__kwdefaults__ = changed.__kwdefaults__
             return True
     return False
-
-
-def _has(code: CodeType, line: int) -> bool:
-    """Tell whether a function has a line, itself or in what is defined in it."""
-    inner = (one for one in code.co_consts if isinstance(one, CodeType))
-    return any(at == line for *_range, at in code.co_lines()) or any(
-        _has(one, line) for one in inner
-    )
 
 
 def _find_codes(code: CodeType, path: str = "") -> Iterator[tuple[str, CodeType]]:

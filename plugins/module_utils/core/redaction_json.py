@@ -134,7 +134,6 @@ def _walk(text: str) -> Iterator[tuple[str, str]]:
             at_key = word == "{"
         elif word in ("}", "]"):
             place.pop()
-            at_key = False
         elif word == ",":
             at_key = place[-1] is not None
         elif at_key and word[0] == '"':

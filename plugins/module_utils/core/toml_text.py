@@ -243,7 +243,6 @@ class _Reader:
         return found
 
     def _expect(self, word: str) -> None:
-        self._skip(_BLANK)
         if not self._take(word):
             raise self._fail(f"{word!r} is missing")
 

@@ -59,7 +59,7 @@ def find_stated(compose: Compose, *keys: str) -> Stated:
         if line:
             value = line.value.partition(" #")[0].strip(" \"'")
             number = int(value) if _NUMBER.fullmatch(value) else value
-            return Stated(Declaration(name, line.number, line.text, number), True)
+            return Stated(Declaration(name, line.number, line.text, number))
     return Stated(sure=True)
 
 
@@ -162,7 +162,7 @@ def find_line(text: str, path: Sequence[str]) -> Line | None:
     for key in path:
         if found and _strip_comment(_unmark(found.value)):
             raise _refuse(found, "is not a mapping in block style")
-        found, lines = _descend(lines, found.indent if found else -1, key)
+        found, lines = _descend(lines, key)
         if found is None:
             _refuse_merge(line for line in top if line.indent <= top[0].indent)
             return None
@@ -171,13 +171,13 @@ def find_line(text: str, path: Sequence[str]) -> Line | None:
     return found
 
 
-def _descend(lines: list[Line], level: int, key: str) -> tuple[Line | None, list[Line]]:
-    """Return the line of a key among those right below a level, and the lines below it."""
+def _descend(lines: list[Line], key: str) -> tuple[Line | None, list[Line]]:
+    """Return the line of a key among those of the highest level, and the lines below it."""
     if not lines:
         return None, []
     indent = lines[0].indent
     here = [line for line in lines if line.indent <= indent]
-    if indent <= level or not lines[0].key:
+    if not lines[0].key:
         raise _refuse(lines[0], "is not a mapping in block style")
     for line in here:
         if line.indent < indent or not (line.key or line.item):

@@ -306,5 +306,6 @@ def keep_lines(before: str, after: str) -> str:
     while tail and after[-tail] not in ",}":
         tail -= 1
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
-    joined = " ".join(new.split("\n")) + "\n" * old.count("\n")
-    return after[:head] + joined + after[len(after) - tail :]
+    if new.count("\n") != old.count("\n"):
+        new = " ".join(new.split("\n")) + "\n" * old.count("\n")
+    return after[:head] + new + after[len(after) - tail :]

@@ -288,8 +288,8 @@ def insert_entry(entry: str, at: Declaration) -> Remedy:
 
 
 def edit_at(at: Declaration, script: str, text: str) -> Remedy:
-    """Edit a line; a file of a package, and one in a home, is left to a person."""
-    if at.path == VENDOR or USERS_MAIN in at.path:
+    """Edit a line; a file of a package, as edit_line() has it, and one in a home are a person's."""
+    if USERS_MAIN in at.path:
         return Remedy(text)
     return Remedy(text, edit_line(at, script))
 

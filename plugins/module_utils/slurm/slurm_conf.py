@@ -180,9 +180,9 @@ def read_shown(stated: str, excepted: str) -> Propagation | None:
     ]
     if not lines:
         return None
-    named = lines[-1].text.split("=", 1)[0].lower()
+    named = lines[-1].text.partition("=")[0].lower()
     try:
-        return read_propagation(SlurmConf({named: lines[-1:]}))
+        return read_propagation(SlurmConf({named: lines}))
     except ValueError:
         return None
 

@@ -115,3 +115,132 @@ def test_since_red_hat_8_6_pam_takes_an_unlimited_nofile_for_fs_nr_open(
     version: str, reads: bool
 ) -> None:
     assert find_distribution(release("rhel", version)).pam.reads_nr_open is reads
+
+
+OLD_DEBIAN = (1023, False, False, ("rttime", "nonewprivs"), True, True)
+RED_HAT = ("/etc/rc.d/rc.local",)
+BOTH = ("/etc/rc.local", "/etc/rc.d/rc.local", "/etc/init.d/boot.local")
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "pam", "scripts"),
+    [
+        ("debian", "11", OLD_DEBIAN, ("/etc/rc.local",)),
+        ("debian", "12", (1023, False, True, ("rttime",), True, True), ("/etc/rc.local",)),
+        ("debian", "13", (0, False, True, ("rttime",), False, True), ("/etc/rc.local",)),
+        ("debian", "10", (0, False, True, ("rttime",), False, False), ("/etc/rc.local",)),
+        ("debian", "", (0, False, True, ("rttime",), False, False), ("/etc/rc.local",)),
+        ("ubuntu", "20.04", OLD_DEBIAN, ("/etc/rc.local",)),
+        ("ubuntu", "21.10", OLD_DEBIAN, ("/etc/rc.local",)),
+        ("ubuntu", "22.04", OLD_DEBIAN, ("/etc/rc.local",)),
+        ("ubuntu", "23.10", (0, False, True, ("rttime",), False, False), ("/etc/rc.local",)),
+        ("ubuntu", "24.04", (1023, False, True, ("rttime",), False, True), ("/etc/rc.local",)),
+        ("ubuntu", "26.04", (0, False, True, ("rttime",), False, True), ("/etc/rc.local",)),
+        ("rhel", "8.5", (1023, True, False, ("rttime", "chroot", "nonewprivs"), True, True), RED_HAT),
+        ("rhel", "8.6", (1023, True, True, ("rttime", "chroot", "nonewprivs"), True, True), RED_HAT),
+        ("rhel", "8", (1023, True, True, ("rttime", "chroot", "nonewprivs"), True, True), RED_HAT),
+        ("rhel", "9.1", (1023, True, True, ("rttime", "chroot"), True, True), RED_HAT),
+        ("rhel", "10.0", (0, True, True, ("rttime", "chroot"), False, True), RED_HAT),
+        ("rhel", "7.9", (1023, True, True, ("rttime", "chroot"), True, False), RED_HAT),
+        ("amzn", "2023", (1023, True, True, ("rttime", "chroot"), True, True), BOTH),
+        ("amzn", "2", (1023, True, True, ("rttime", "chroot"), True, False), BOTH),
+        ("sles", "15.6", (1023, True, True, ("rttime", "chroot"), True, False), BOTH[2:]),
+        ("sles", "12.5", (1023, True, True, ("rttime", "chroot"), True, False), BOTH),
+        ("arch", "", (1023, True, True, ("rttime", "chroot"), True, False), BOTH),
+    ],
+)  # fmt: skip
+def test_how_pam_reads_and_which_scripts_run(
+    name: str, version: str, pam: tuple[object, ...], scripts: tuple[str, ...]
+) -> None:
+    found = find_distribution(release(name, version))
+    assert (tuple(found.pam), found.local_scripts) == (pam, scripts)
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "resets", "ends"),
+    [
+        ("debian", "12", True, False),
+        ("debian", "13", False, False),
+        ("rhel", "9.4", False, True),
+        ("rhel", "10.0", False, True),
+    ],
+)
+def test_what_follows_of_how_pam_was_built(
+    name: str, version: str, resets: bool, ends: bool
+) -> None:
+    pam = find_distribution(release(name, version)).pam
+    assert (pam.resets, pam.ends_sessions) == (resets, ends)
+
+
+@pytest.mark.parametrize(
+    ("name", "versions", "known"),
+    [
+        ("debian", ("10", "11"), (True, True)),
+        ("debian", ("9", "14"), (False, False)),
+        ("ubuntu", ("19.04", "26.10"), (True, True)),
+        ("ubuntu", ("18.10", "27.04"), (False, False)),
+    ],
+)
+def test_between_which_releases_debian_is_known(
+    name: str, versions: tuple[str, ...], known: tuple[bool, ...]
+) -> None:
+    found = (find_distribution(release(name, one)) for one in versions)
+    assert tuple(one.tasks_share is not None for one in found) == known
+
+
+@pytest.mark.parametrize(
+    ("version", "facts"),
+    [
+        ("22.10", (False, False, False)),
+        ("23.04", (False, True, True)),
+        ("24.10", (False, True, True)),
+        ("25.04", (True, True, True)),
+    ],
+)
+def test_since_when_ubuntu_builds_it(version: str, facts: tuple[bool, ...]) -> None:
+    """Whether fs.nr_open is raised, patterns of sysctl.d, and memlock of services."""
+    found = find_distribution(release("ubuntu", version))
+    assert (found.raises_nr_open, found.knows_patterns, found.raises_memlock) == facts
+
+
+@pytest.mark.parametrize(
+    ("codename", "like", "number"),
+    [
+        *(("bullseye", "debian", "11"), ("bookworm", "debian", "12"), ("trixie", "debian", "13")),
+        *(("focal", "ubuntu", "20.04"), ("jammy", "ubuntu", "22.04"), ("noble", "ubuntu", "24.04")),
+    ],
+)
+def test_a_codename_stands_for_its_release(codename: str, like: str, number: str) -> None:
+    for key in ("VERSION_CODENAME", f"{like.upper()}_CODENAME"):
+        derived = find_distribution({**release("other", "7", like), key: codename})
+        assert derived[3:] == find_distribution(release(like, number))[3:]
+    assert (derived.name, derived.family, derived.release) == ("other", like, (7,))
+
+
+@pytest.mark.parametrize(
+    ("name", "like", "family"),
+    [
+        *((name, "", "rhel") for name in ("rhel", "centos", "almalinux", "rocky", "ol")),
+        *((name, "", "suse") for name in ("sles", "suse", "opensuse-leap", "sle_hpc")),
+        *((name, "", name) for name in ("debian", "ubuntu", "amzn", "azurelinux")),
+        ("pop", "ubuntu debian", "ubuntu"),
+        ("raspbian", "debian", "debian"),
+        ("fedora", "", ""),
+        ("x", "fedora rhel", "rhel"),
+        ("x", "fedora", ""),
+    ],
+)
+def test_the_family_of_a_distribution(name: str, like: str, family: str) -> None:
+    assert find_distribution(release(name, "", like)).family == family
+
+
+def test_a_release_and_its_name_are_as_os_release_has_them() -> None:
+    found = find_distribution({**release("debian", "12.7"), "PRETTY_NAME": "Debian 12"})
+    assert (found.name, found.release) == ("Debian 12", (12, 7))
+    assert find_distribution(release("debian", "sid")).release == ()
+    assert find_distribution({}).name == "this distribution"
+    # Its numbers are Debian's.
+    assert (
+        find_distribution(release("raspbian", "12", "debian"))[3:]
+        == (find_distribution(release("debian", "12"))[3:])
+    )

@@ -17,6 +17,7 @@ from mlhost_limits.core.edit import (
     remove_block,
     restore,
     set_block,
+    show_change,
     show_edit,
 )
 
@@ -160,4 +161,44 @@ def test_a_change_shows_both_states_of_a_file(
         "after": (after or b"").decode(),
         "before_header": headers[0],
         "after_header": headers[1],
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "content", "shown"),
+    [
+        ("/etc/docker/daemon.json", "json", b'{"k": "s3cret"}', '{"k": "REDACTED"}'),
+        ("/etc/slurm/slurm.conf", "lines", b"StoragePass=s3cret", "StoragePass=REDACTED"),
+        ("/etc/systemd/system/a.service", "", b"Environment=A=s3cret", "Environment=A=REDACTED"),
+        ("/etc/containers/containers.conf", "", b'env = ["A=s3cret"]', "env=REDACTED"),
+        ("/etc/containerd/config.toml", "", b"password = 's3cret'", "password=REDACTED"),
+        ("/etc/security/limits.conf", "", b"A=plain", "A=plain"),
+        (
+            "/etc/sysctl.d/a.conf",
+            "",
+            b"kernel.core_pattern = |/x %p",
+            "kernel.core_pattern = |/x %p",
+        ),
+        ("/etc/x", "", b"caf\xe9", "caf\\xe9"),
+    ],
+)
+def test_a_diff_shows_no_credential(path: str, kind: str, content: bytes, shown: str) -> None:
+    """Neither of what was there nor of what comes."""
+    told = show_edit(Edit(path, content, content, kind=kind))
+    assert told == {"before": shown, "after": shown, "before_header": path, "after_header": path}
+    told = show_edit(Edit(path, None, content, kind=kind))
+    assert (told["before"], told["before_header"]) == ("", f"{path} (absent)")
+
+
+def test_of_what_is_hidden_the_length_is_shown() -> None:
+    told = show_edit(Edit("/x", None, b"12345", hidden=True))
+    assert (told["before"], told["after"]) == ("", "(5 bytes, not shown)\n")
+
+
+def test_a_change_of_what_runs_is_two_lines() -> None:
+    assert show_change("vm.x", "1", "2") == {
+        "before": "1\n",
+        "after": "2\n",
+        "before_header": "vm.x",
+        "after_header": "vm.x",
     }

@@ -94,6 +94,16 @@ def test_what_a_policy_demands(limits: dict[str, Limit], bounds: list[tuple[obje
     assert found == bounds
 
 
+def test_what_is_no_rlimit_is_demanded_beside_what_is() -> None:
+    limits = {"maxlogins": Limit(4, 4), "chroot": Limit(text="/x"), "nofile": Limit(5, 6, 7)}
+    assert [tuple(one)[1:6] for one in require_limits(PLACE, limits)] == [
+        ("maxlogins", "value", 4, None, None),
+        ("chroot", "value", None, None, "/x"),
+        ("nofile", "soft", 5, None, None),
+        ("nofile", "hard", 6, 7, None),
+    ]
+
+
 def test_a_sysctl_is_demanded_as_it_stands() -> None:
     assert require_kernel("vm.x", KernelValue(1, 2, "3")) == required(1, 2, "3")
 

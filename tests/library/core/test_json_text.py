@@ -32,6 +32,7 @@ SET = {
     "empty object": ("{}", '{\n  "k": "v"\n}'),
     "empty object, newline": ("{}\n", '{\n  "k": "v"\n}\n'),
     "empty object, CRLF": ("{}\r\n", '{\r\n  "k": "v"\r\n}\r\n'),
+    "a line end at its begin and half of one at its end": ("\n{}\r", '\n{\n  "k": "v"\n}\r'),
     "space inside": ("{ }", '{ "k": "v" }'),
     "newline inside": ("{\n}\n", '{\n    "k": "v"\n}\n'),
     "one line": ('{"a": 1}\n', '{"a": 1, "k": "v"}\n'),
@@ -108,6 +109,14 @@ REFUSED = {
     "second object": ("{} {}", "f:1:4: Expecting nothing after the object"),
     "NaN": ('{\r\n"a": NaN}', "f:2:6: NaN is not a JSON number"),
     "Infinity": ('{"a": [-Infinity]}', "f:1:7: -Infinity is not a JSON number"),
+    "a long number": (
+        '{"a": 1e' + "9" * 18 + "}",
+        f"f:1:7: 1e{'9' * 18} is beyond every number that Go reads",
+    ),
+    "a longer number": (
+        '{"a": 1e' + "9" * 19 + "}",
+        "f:1:7: a number of 21 digits is beyond every number that Go reads",
+    ),
     "too deep": ('{"a":' + "[" * 10**5 + "]" * 10**5 + "}", "f:1:1: Too many nested values"),
 }
 
@@ -143,6 +152,7 @@ def test_members_have_their_offsets() -> None:
 def test_items_of_a_list_have_their_offsets(text: str, offsets: list[int]) -> None:
     assert find_items(f"x{text}", 1) == [offset + 1 for offset in offsets]
     assert find_items(text, -1) == []
+    assert find_items(text, 0) == offsets
 
 
 def test_lines_and_marks() -> None:

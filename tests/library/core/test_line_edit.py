@@ -361,3 +361,35 @@ def test_there_is_one_way_to_run_something_as_a_user() -> None:
     user = pwd.getpwuid(os.getuid()).pw_name
     start = f"env -i /sbin/runuser -P -u {user} -- env XDG_RUNTIME_DIR=/run/user/{os.getuid()}"
     assert (shell, line) == ("sh", f"{start} systemctl --user restart x.service >&2")
+
+
+def test_every_byte_is_shown_as_sed_shows_it(tmp_path: Path) -> None:
+    """sed(1) has short names for some, and numbers for what is not of ASCII."""
+    file = tmp_path / "bytes"
+    rows = [bytes([120, byte, 120]) for byte in range(256) if byte != 10]
+    file.write_bytes(b"\n".join(rows) + b"\n")
+    shown = subprocess.run(
+        ["sed", "-n", "l 0", str(file)], capture_output=True, text=True, check=True
+    )
+    assert [show_row(row.decode("latin-1")) for row in rows] == shown.stdout.splitlines()
+
+
+def test_a_row_fits_a_terminal_or_is_not_shown() -> None:
+    longest = line_edit._LONGEST
+    assert show_row("x" * (longest - 1)) == "x" * (longest - 1) + "$"
+    assert show_row("x" * longest) == ""
+
+
+@pytest.mark.parametrize(
+    ("row", "is_whole"),
+    [
+        ("a", True),
+        ("a\\", False),
+        ("a\\\\", True),
+        ("a\\\\\\", False),
+        ("a\\ \t", False),
+        (" ", False),
+    ],
+)
+def test_a_row_that_goes_on_is_not_whole(row: str, is_whole: bool) -> None:
+    assert bool(show_row(row)) is is_whole

@@ -40,6 +40,20 @@ def deep_mapping(levels: int) -> Any:
     return found
 
 
+def deep_kinds(levels: int) -> Any:
+    found: Any = 1
+    for _level in range(levels):
+        found = {"kind": "Observation", "fields": [found, "", ""]}
+    return found
+
+
+def test_what_is_nested_as_deep_as_may_be_comes_back() -> None:
+    """A mapping takes three levels, with its list and each pair; a named tuple two."""
+    assert unpack(deep_mapping(6), KINDS)
+    assert unpack(deep_kinds(10), KINDS)
+    assert unpack("x" * 2**18, KINDS) == "x" * 2**18
+
+
 def test_what_is_nested_a_little_comes_back() -> None:
     assert unpack([[[5]]], KINDS) == (((5,),),)
     assert unpack(deep(20), KINDS)
@@ -63,7 +77,8 @@ def test_what_is_nested_a_little_comes_back() -> None:
         "x" * (2**18 + 1),
         deep(21),
         [deep(20)],
-        deep_mapping(11),
+        deep_mapping(7),
+        deep_kinds(11),
     ],
 )
 def test_what_has_another_form_is_refused(told: Any) -> None:

@@ -32,3 +32,5 @@ def test_a_text_keeps_its_lines_and_loses_what_steers() -> None:
 def test_a_sentence_is_one_line_of_limited_length() -> None:
     assert one_line("a\nb\tc\x1b") == "a?b\\tc?"
     assert one_line("x" * 5000) == "x" * 1000 + "…"
+    assert one_line("x" * 1000) == "x" * 1000
+    assert one_line("x" * 999 + "\t") == "x" * 999 + "\\…"

@@ -192,6 +192,22 @@ def test_json_hides_numbers_of_secrets() -> None:
     assert redact_json('{"default-ulimits": NaN}') == '{"default-ulimits": "REDACTED"}'
 
 
+@pytest.mark.parametrize(
+    ("key", "digits", "is_shown"),
+    [
+        ("default-ulimits", 21, True),
+        ("default-ulimits", 22, False),
+        ("a", 12, True),
+        ("a", 13, False),
+    ],
+)
+def test_json_shows_a_number_that_is_too_short_for_a_secret(
+    key: str, digits: int, is_shown: bool
+) -> None:
+    text = f'{{"{key}": {{"nofile": {"1" * digits}}}}}'
+    assert (redact_json(text) == text) is is_shown
+
+
 def test_json_keeps_keys_and_our_change() -> None:
     """A key that is a plain word stays, so that a person sees what is hidden."""
     text = '{\n  "auths": {"x.y": {"auth": "z z"}},\n  "default-shm-size": "1G"\n}\n'
@@ -236,6 +252,48 @@ def test_tokens_are_known_by_their_look(token: str) -> None:
 @pytest.mark.parametrize("text", LINE_PLAIN)
 def test_lines_show_what_is_harmless(text: str) -> None:
     assert redact(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('Environment="TZ=UTC" HOME=/root', 'Environment="TZ=UTC" HOME=REDACTED'),
+        ('Environment="A=b" "GOGC=5 z"', 'Environment="A=REDACTED "GOGC=REDACTED'),
+        (
+            "DOCKER_OPTS='--icc=false --mtu 9 --x=y'",
+            "DOCKER_OPTS='--icc=false --mtu 9 --x=REDACTED",
+        ),
+        ("ExecStart=/bin/x --mtu 9 /y --key z -D", "ExecStart=/bin/x --mtu 9 /y --key REDACTED -D"),
+        (
+            "ExecStart=/bin/x --a b c --icc=no /d",
+            "ExecStart=/bin/x --a REDACTED REDACTED --icc=no /d",
+        ),
+        ("ExecStart=/bin/x \\\n word", "ExecStart=/bin/x \\\n REDACTED"),
+        ("ExecStart=/bin/x\nword", "ExecStart=/bin/x\nword"),
+        ("A=b\nword", "A=REDACTED\nword"),
+        ("A=b \\\nword", "A=REDACTED \\\nREDACTED"),
+        ('A="b\nword\nword', "A=REDACTED\nREDACTED\nword"),
+        ('A="b" word\nword', "A=REDACTED REDACTED\nword"),
+        ("A=5 word", "A=5 word"),
+        ("--a=5 word", "--a=5 REDACTED"),
+        ("TZ=x word", "TZ=x word"),
+        ("TZ=x \\\n\nword", "TZ=x \\\n\nword"),
+        ("A = b", "A=REDACTED"),
+        ("TZ = b", "TZ = b"),
+        ("the password is hidden", "the password is REDACTED"),
+        ("the password is REDACTED by us", "the password is REDACTED by us"),
+        ("env = [\n5,\nword\n]", "env=REDACTED\n5,\nREDACTED\n]"),
+    ],
+)
+def test_what_is_shown_of_a_line(text: str, shown: str) -> None:
+    """Behind what is hidden nothing is shown that has no harmless name, to the end of its line."""
+    assert redact(text) == shown
+
+
+def test_short_words_of_a_file_stay_in_a_message() -> None:
+    """A word of two letters stands in every sentence."""
+    text = '{"k": "no", "l": "yes"}'
+    assert redact_message("no, yes", text) == "no, REDACTED"
 
 
 def test_message_hides_what_the_file_hides() -> None:

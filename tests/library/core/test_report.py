@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mlhost_limits.core.cause import Cause, Link, Outlook, Remedy
 from mlhost_limits.core.finding import (
     FAIL,
+    FORETOLD,
     PASS,
     UNKNOWN,
     Finding,
@@ -304,3 +305,37 @@ def test_reasons_that_read_alike_are_each_told() -> None:
 def test_a_tab_is_shown_as_people_write_it() -> None:
     (line, *_more) = format_report([sysctl("1\t2", exact="3")])
     assert line == "FAIL kernel: vm.x 1\\t2, required exactly 3"
+
+
+def test_what_comes_next_is_told_of_what_fails_without_a_cause() -> None:
+    later = sysctl(5, minimum=6)._replace(outlook=Outlook("", "fail", "pass"))
+    assert format_report([later])[:2] == [
+        "FAIL kernel: vm.x 5, required 6",
+        "     next restart: fail   after boot: pass",
+    ]
+
+
+def test_what_passes_is_told_with_its_causes() -> None:
+    good = sysctl(7, minimum=6)
+    assert format_report([good])[0] == "ok   kernel: vm.x 7"
+    told = format_report([good._replace(causes=(CAUSE,))])
+    assert told[0] == "ok   kernel: vm.x 7"
+    assert told[1].startswith("     why  /etc/security/limits.d/95-vendor.conf:3")
+
+
+def test_of_several_commands_the_first_is_marked() -> None:
+    cause = Cause("x", "why", Remedy("fix", (("true",), ("false",))))
+    told = format_report([sysctl(5, minimum=6)._replace(causes=(cause,))])
+    assert told[3:5] == ["     run  true", f"{' ' * 10}false"]
+
+
+def test_an_image_says_how_much_of_what_is_unknown_will_be_well() -> None:
+    """What fails for sure is not among it."""
+    unknown = sysctl(None, "x", minimum=1)
+    foretold = unknown._replace(observation=Observation(None, FORETOLD, "x"))
+    well = foretold._replace(outlook=Outlook("", "", "pass"))
+    fails = sysctl(5, minimum=6)
+    fails = fails._replace(observation=Observation(5, FORETOLD), outlook=Outlook("", "", "pass"))
+    told = format_verdict([foretold, well, fails])
+    assert told == "0 pass, 1 fail, 2 unknown until the first boot (1 predicted to pass)"
+    assert format_verdict([unknown]) == "0 pass, 0 fail, 1 unknown"

@@ -31,6 +31,8 @@ MIB, GIB = 2**20, 2**30
         ({"memlock": "101%"}, {}),
         ({"memlock": "unlimited", "nofile": "90%"}, {}),
         ({"memlock": ["90%"]}, {}),
+        ({"memlock": 90}, {}),
+        ({"a": [{"nofile": "5%"}, {"memlock": "5%"}]}, {"a[1].memlock": 5}),
         (None, {}),
     ],
 )
@@ -45,6 +47,9 @@ def test_shares_are_found_by_their_keys(policy: object, shares: dict[str, int]) 
         (90, 256 * GIB - 700 * MIB, 229 * GIB),
         (90, 256 * GIB - 701 * MIB, 229 * GIB),  # Another kernel keeps a little more.
         (100, 16 * GIB, 16 * GIB),
+        (100, 16 * GIB + MIB, 16 * GIB),
+        (100, 16 * GIB - 1, 16 * GIB - MIB),
+        (50, 3 * MIB, MIB),
     ],
 )
 def test_a_share_is_whole_units_that_a_kernel_does_not_change(
@@ -59,6 +64,17 @@ def test_a_policy_has_the_bytes_of_this_host(monkeypatch: pytest.MonkeyPatch) ->
     policy = load_policy({"sessions": [{"users": ["*"], "limits": limits}]}, "none")
     wanted = Limit(5 * GIB, 9 * GIB)
     assert policy.get("sessions") == (SessionRule(("*",), {"memlock": wanted}),)
+
+
+def test_only_shares_are_filled_and_only_of_memory() -> None:
+    policy = {
+        "a": ["5%", {"memlock": "50%", "nofile": "50%"}],
+        "memlock": {"soft": 7, "hard": "50%"},
+    }
+    assert fill_shares(policy, 2 * GIB) == {
+        "a": ["5%", {"memlock": GIB, "nofile": "50%"}],
+        "memlock": {"soft": 7, "hard": GIB},
+    }
 
 
 def test_a_tree_has_no_memory_to_take_a_share_of() -> None:

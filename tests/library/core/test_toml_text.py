@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.core.toml_text import Node, Scalar, TomlError, find_key, read_toml
+from mlhost_limits.core.toml_text import _DEEPEST, Node, Scalar, TomlError, find_key, read_toml
 
 
 def plain(node: object) -> object:
@@ -35,6 +35,9 @@ def read(text: str) -> dict[str, object]:
         ("a = '''\nx''y'''", {"a": "x''y"}),
         ("a = []", {"a": []}),
         ('a = [ # x\n "p", # y\n\n\'q\', ]', {"a": ["p", "q"]}),
+        ("a = { x = 1 , y = { } }", {"a.x": Scalar("1")}),
+        ("a = [ 1 , [ 2 ] ] ", {"a": [Scalar("1"), [Scalar("2")]]}),
+        ('a = "\\uFFFF\\U0010FFFF\\uD7FF\\uE000"', {"a": "\uffff\U0010ffff\ud7ff\ue000"}),
         ("a = [1,[2,3],{x=1}]", {"a": [Scalar("1"), [Scalar("2"), Scalar("3")], {"x": Scalar("1")}]}),
         ("a = {}\nb = {x = 1, y.z = 2}", {"b.x": Scalar("1"), "b.y.z": Scalar("2")}),
         ("a=2024-01-01T00:00:00Z\nb=1e5\nc=-0.5\nd=0x1F\ne=+inf\nf=07:32:00",
@@ -63,6 +66,9 @@ def test_values(text: str, found: dict[str, object]) -> None:
         ('a = "x', 1, "no value"),
         ('a = "\\q"', 1, "no escape '\\\\q'"),
         ('a = "\\uD800"', 1, "no character \\uD800"),
+        ('a = "\\uDFFF"', 1, "no character \\uDFFF"),
+        ('a = "\\U00110000"', 1, "no character \\U00110000"),
+        ('\n\na = """\n\n\\q"""', 3, "no escape '\\\\q'"),
         ("a = [1", 1, "']' is missing"),
         ("a = [\n1\n2]", 3, "']' is missing"),
         ("a = [,]", 1, "no value"),
@@ -107,3 +113,10 @@ def test_a_key_that_releases_read_differently(text: str, line: int, problem: str
     with pytest.raises(TomlError) as caught:
         find_key(read_toml(text), "c", "k")
     assert (caught.value.line, str(caught.value)) == (line, problem)
+
+
+@pytest.mark.parametrize(("begin", "end"), [("[", "]"), ("{a=", "}")])
+def test_values_may_lie_so_deep_in_each_other(begin: str, end: str) -> None:
+    read_toml(f"a = {begin * _DEEPEST}1{end * _DEEPEST}")
+    with pytest.raises(TomlError, match="too deep"):
+        read_toml(f"a = {begin * (_DEEPEST + 1)}1{end * (_DEEPEST + 1)}")

@@ -146,6 +146,8 @@ def test_a_name_is_short(container: Container, name: str) -> None:
         (["containerd-shim-runc-v2", "-namespace", "default", "-id", "web"],
          Monitor("containerd", "web", namespace="default")),
         (["/usr/bin/conmon", "--version"], None),
+        (["/usr/bin/other", "-id", "web"], None),
+        (["containerd-shim-runc-v2", "-namespace", "moby"], None),
         (["/usr/bin/python3", "-c", "x"], None),
         ([], None),
     ],
@@ -178,3 +180,9 @@ def test_a_monitor_above_a_process_tells_its_container(
     text: str, above: list[list[str]], container: Container | None
 ) -> None:
     assert locate(text, above) == container
+
+
+def test_of_two_hierarchies_systemd_s_is_read_first() -> None:
+    for first in ("1:name=systemd:", "0::"):
+        found = find_container(f"4:pids:/docker/{OUTER}\n{first}/docker/{ID}")
+        assert found == Container("docker", ID)

@@ -3,9 +3,16 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import struct
+import subprocess
+from pathlib import Path
+
 import pytest
 from mlhost_limits.containers.findings import (
     ContainerLimits,
+    build_program,
     judge_container,
     judge_container_unknown,
     require_container,
@@ -64,3 +71,34 @@ def test_the_lowest_bound_on_tasks_counts() -> None:
     assert unseen.observation.reason == "its cgroup bounds no tasks that can be read"
     unknown = judge_container_unknown(PLACE, asked, "why")[-1]
     assert (unknown.requirement, unknown.observation.reason) == (wanted, "why")
+
+
+@pytest.mark.parametrize(("machine", "number"), [("x86_64", 62), ("aarch64", 183)])
+def test_the_program_of_a_canary_is_what_elf_5_has(machine: str, number: int) -> None:
+    """One segment holds the whole file; the program begins behind the headers, the time last."""
+    program = build_program(machine)
+    kind, of, version, entry = struct.unpack_from("<HHIQ", program, 16)
+    assert (program[:7], kind, of, version) == (b"\x7fELF\x02\x01\x01", 2, number, 1)
+    table, sections, flags = struct.unpack_from("<QQI", program, 32)
+    assert (table, sections, flags) == (64, 0, 0)
+    assert struct.unpack_from("<HHHHHH", program, 52) == (64, 56, 1, 0, 0, 0)
+    load, may, at, address, physical, size, wide, aligned = struct.unpack_from(
+        "<IIQQQQQQ", program, 64
+    )
+    assert (load, may, at, physical) == (1, 5, 0, address)  # PT_LOAD, to be read and run.
+    assert size == wide == len(program)
+    assert (entry - address, address % aligned, aligned & (aligned - 1)) == (64 + 56, 0, 0)
+    assert struct.unpack("<qq", program[-16:]) == (120, 0)  # A struct timespec.
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="its code is of another machine")
+def test_the_program_of_a_canary_sleeps_until_it_is_ended(tmp_path: Path) -> None:
+    file = tmp_path / "program"
+    file.write_bytes(build_program(platform.machine()))
+    file.chmod(0o755)
+    with subprocess.Popen([str(file)]) as process:
+        while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            state = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+            if state == "S":
+                process.terminate()
+    assert process.returncode == -15

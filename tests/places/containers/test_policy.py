@@ -68,3 +68,9 @@ def test_what_is_refused(engine: str, section: dict[str, object], problem: str) 
     with pytest.raises(PolicyError) as caught:
         load_policy({"containers": {engine: section}}, "training")
     assert problem in caught.value.problems
+
+
+def test_a_limit_of_one_bound_is_not_stated() -> None:
+    """Engines take both bounds or neither."""
+    limits = {"core": Limit(soft=0), "nproc": Limit(hard=5), "nofile": Limit(5, 6, 7)}
+    assert ContainerPolicy(limits).stated == {"nofile": (5, 6)}

@@ -91,6 +91,7 @@ def test_what_a_user_names_like_a_unit_is_none(names: str, units: str) -> None:
     ("spec", "tasks"),
     [
         ({"linux": {"resources": {"pids": {"limit": 7}}}}, 7),
+        ({"linux": {"resources": {"pids": {"limit": 1}}}}, 1),
         ({"linux": {"resources": {"pids": {"limit": -1}}}}, UNLIMITED),
         ({"linux": {"resources": {"pids": {"limit": 0}}}}, UNLIMITED),
         ({"linux": {"resources": {"pids": None}}}, None),
@@ -101,3 +102,12 @@ def test_what_a_user_names_like_a_unit_is_none(names: str, units: str) -> None:
 )
 def test_what_a_specification_bounds(spec: dict[str, object], tasks: int | None) -> None:
     assert read_spec(json.dumps({"process": {}, **spec})).tasks == tasks
+
+
+def test_a_scope_without_the_name_of_an_engine_is_nobody_s_template() -> None:
+    named, bare = (
+        split_levels([level(f"docker-{ID}.scope")], ID),
+        split_levels([level(f"{ID}.scope")], ID),
+    )
+    assert named.scope
+    assert (named.scope.unit, bare.scope) == ("docker-.scope", None)

@@ -87,3 +87,4 @@ def test_a_size_may_be_stated_or_not(text: str | None, place: str, fix: str) -> 
     cause = blame_shm(Compose("train", (("/x", text),)), "job", "1GiB", "8G")
     assert (cause.code, cause.at.place if cause.at else "") == (STATES, place)
     assert (cause.remedy.text, cause.remedy.then) == (fix, "docker compose up -d train")
+    assert "/x" in cause.text

@@ -60,6 +60,7 @@ TRAIN = ("services", "train")
         (("services", "web", "ulimits"), 0),
         (("services", "web", "shm_size"), 0),
         (("services", "none"), 0),
+        (("services", "web", "environment", "TEXT"), 24),
         (("services", "web", "image", "x"), None),  # It is not a mapping.
         (("services", "web", "ports", "target"), None),  # It is a list.
         ((*TRAIN, "environment"), None),  # It may come with the merge key.
@@ -78,7 +79,7 @@ def test_a_line_is_found_by_its_keys(path: tuple[str, ...], number: int | None) 
     assert line is None or path[-1] in line.text
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("end", ["\n", "  \n", "\r\n"])
 def test_lines_end_as_they_do(end: str) -> None:
     line = find_line(FILE.replace("\n", end), (*TRAIN, "shm_size"))
     assert line is not None
@@ -89,6 +90,7 @@ UNSURE = [
     ("services:\n\tweb:\n", "has a character that may end a line"),
     ("a: \u2028\nservices:\n", "has a character that may end a line"),
     ("services: {web: {shm_size: 1}}\n", "line 1: is not a mapping in block style"),
+    ("services:\n  - web\n", "line 2: is not a mapping in block style"),
     ("services:\n- web\n", "line 2: is not a mapping in block style"),
     ("services:\n  web:\n    shm_size: 1\n    shm_size: 2\n", "line 4: states a key again"),
     ("services:\n    web:\n        shm_size: 1\n  a: 1\n", "line 4: cannot be understood"),

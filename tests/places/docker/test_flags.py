@@ -33,6 +33,7 @@ def test_the_last_flag_of_a_name_counts() -> None:
     """Each default has the place of its flag; other flags and refused ones state nothing."""
     values = ("nofile=100:200", "core=0", "nofile=300:400", "nofile=x")
     flags = [
+        Flag("debug", "", "/u", 1),
         *(Flag("default-ulimit", value, "/u", line) for line, value in enumerate(values, 1)),
         *(Flag("default-shm-size", value, "/u", 9) for value in ("1g", "x")),
         Flag("label", "nofile=5", "/u", 1),

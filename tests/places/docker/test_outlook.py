@@ -145,6 +145,7 @@ def test_a_new_container_that_was_not_measured() -> None:
         (make_scene(BRICK, seen={}, refused=True), ["docker-no-container-starts"], FAIL),
         (make_scene(pending=CHANGED, seen={}, refused=True), ["docker-config-not-read"], PASS),
         (make_scene(seen={}, refused=True), [], UNKNOWN),
+        (make_scene(None, BRICK, CHANGED, {}, True), ["docker-config-not-read"], PASS),
     ],
 )
 def test_no_container_starts(scene: Scene, codes: list[str], restart: str) -> None:

@@ -27,6 +27,8 @@ def find(minimum: int | None, seen: int | None, item: str = "nofile") -> Finding
     ("finding", "codes"),
     [
         (find(1048576, 1024), ["docker-rootless-capped"]),
+        (find(524289, 1024), ["docker-rootless-capped"]),
+        (find(524288, 1024), ["docker-not-stated", "docker-own-ulimit"]),
         (find(65536, 1024), ["docker-not-stated", "docker-own-ulimit"]),
         (find(None, 2**21), ["docker-not-stated", "docker-own-ulimit"]),
         (find(1048576, None), ["docker-not-stated", "docker-own-ulimit"]),
@@ -36,6 +38,12 @@ def find(minimum: int | None, seen: int | None, item: str = "nofile") -> Finding
 def test_what_caps_it_comes_alone(finding: Finding, codes: list[str]) -> None:
     """No edit of a file helps above the daemon's own hard limit; below it nothing caps."""
     assert [cause.code for cause in explain_rootless(finding, DAEMON).causes] == codes
+
+
+@pytest.mark.parametrize(("later", "told"), [("", ""), ("fail", "unknown")])
+def test_what_a_boot_gives_is_told_only_of_what_starts_then(later: str, told: str) -> None:
+    finding = find(1048576, 1024)._replace(outlook=Outlook("", "pass", later))
+    assert explain_rootless(finding, DAEMON).outlook == ("", "fail", told)
 
 
 def test_commands_act_as_the_user() -> None:

@@ -25,6 +25,8 @@ POLICY = load_policy(
         "processes": [
             {"name": "trainer", "limits": {"memlock": "unlimited"}},
             {"user": "alice", "limits": {"nproc": 5000}},
+            {"name": "a-name-of-many-letters", "limits": {"core": 7}},
+            {"unit": "serve.service", "limits": {"stack": "1MiB"}},
         ],
     },
     "none",
@@ -107,3 +109,20 @@ def test_the_name_of_a_process_counts_only_where_root_gave_it() -> None:
     home = Home("service", "other.service")
     assert "memlock" not in owed(home, "trainer")[0]  # type: ignore[index]
     assert "memlock" in owed(home, "trainer", uid=0)[0]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("comm", "is_meant"),
+    [("a-name-of-many-", True), ("a-name-of-many-l", False), ("a-name-of-many", False)],
+)
+def test_a_name_is_compared_as_far_as_the_kernel_keeps_it(comm: str, is_meant: bool) -> None:
+    """TASK_COMM_LEN of the kernel: 15 bytes and a zero."""
+    found = find_owed(POLICY, Home("service", "x.service"), User("root", 0, 0), comm, "0::/")
+    assert ("core" in found.limits) is is_meant
+
+
+@pytest.mark.parametrize(("unit", "is_meant"), [("serve.service", True), ("other.service", False)])
+def test_a_rule_for_a_unit_is_for_what_lives_in_it(unit: str, is_meant: bool) -> None:
+    cgroup = f"0::/system.slice/{unit}"
+    found = find_owed(POLICY, Home("service", unit), User("root", 0, 0), "python", cgroup)
+    assert ("stack" in found.limits) is is_meant

@@ -61,6 +61,27 @@ def test_only_nofile_ends_at_nr_open(
     assert list(plan_limits({item: Limit(9000, 9000)}, has, 5000, is_root)) == after
 
 
+@pytest.mark.parametrize(
+    ("limit", "short"),
+    [
+        (Limit(1024, 4096), []),
+        (Limit(soft=1024), []),
+        (Limit(hard=4096), []),
+        (Limit(soft=1025), ["nofile 1024:4096, owed 1025:1025"]),
+        (Limit(hard=4097), ["nofile 1024:4096, owed 0:4097"]),
+        (Limit(1024, 4097), ["nofile 1024:4096, owed 1024:4097"]),
+    ],
+)
+def test_what_has_just_enough_lacks_nothing(limit: Limit, short: list[str]) -> None:
+    """Of what the process has no such limit, nothing is said or raised."""
+    has = {"nofile": Rlimit(1024, 4096)}
+    assert list(find_short({"core": Limit(5, 5), "nofile": limit}, has)) == short
+    planned = plan_limits({"core": Limit(5, 5), "nofile": limit}, has, 2**20, True)
+    assert bool(list(planned)) is bool(short)
+    none = Rlimit(0, 0)
+    assert list(find_short({"nofile": Limit(max=5)}, {"nofile": none})) == []
+
+
 def test_what_stays_short_is_said_with_both_numbers() -> None:
     owed, has = {"nofile": Limit(soft=65536)}, {"nofile": Rlimit(1024, 4096)}
     assert list(plan_limits(owed, has, 2**20, False)) == [("nofile", Rlimit(4096, 4096))]

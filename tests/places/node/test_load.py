@@ -44,6 +44,12 @@ def test_a_process_that_may_have_none_is_full() -> None:
     assert group.fullest.pid == 2
 
 
+def test_a_process_with_nothing_open_comes_behind_one_that_holds_a_little() -> None:
+    first = load(1, uid=1, open_files=0, nofile=4)
+    second = load(2, uid=2, open_files=1, nofile=8)
+    assert [group.uid for group in group_loads([first, second])] == [2, 1]
+
+
 def test_what_could_not_be_seen_is_not_told() -> None:
     (group,) = group_loads([load(1, open_files=None)])
     assert group.fullest is None

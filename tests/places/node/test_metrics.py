@@ -102,6 +102,19 @@ def test_where_nothing_is_locked_nothing_is_said_of_it() -> None:
     assert not [line for line in told if "memory" in line or "fds" in line]
 
 
+@pytest.mark.parametrize(("locked", "pinned"), [(5, 0), (0, 5)])
+def test_either_of_locked_and_pinned_memory_is_told(locked: int, pinned: int) -> None:
+    told = describe(loads=[HEAVY._replace(locked=locked, pinned=pinned)])
+    where = 'user="u1000",unit="x.service"'
+    assert f"locked_memory_bytes{{{where}}} {locked}" in told
+    assert f"pinned_memory_bytes{{{where}}} {pinned}" in told
+
+
+def test_a_process_with_nothing_open_has_none_open() -> None:
+    told = describe(loads=[HEAVY._replace(open_files=0)])
+    assert 'worst_process_open_fds{user="u1000",unit="x.service"} 0' in told
+
+
 def test_a_host_of_many_units_is_told_in_part() -> None:
     loads = [HEAVY._replace(uid=uid) for uid in range(MOST_GROUPS + 5)]
     told = describe(loads=loads)

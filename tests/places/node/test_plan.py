@@ -49,6 +49,7 @@ def test_what_is_taken_back_is_all_that_was_written() -> None:
 def test_programs_can_be_started_and_a_diff_shows_no_archive() -> None:
     edits = {edit.path: edit for edit in plan_monitor(WANTED, b"program", {}).edits}
     assert {path for path, edit in edits.items() if edit.mode == 0o755} == {PROGRAM, HEALTH}
+    assert {edit.mode for edit in edits.values()} == {0o755, 0o644}
     assert [path for path, edit in edits.items() if edit.hidden] == [PROGRAM]
 
 

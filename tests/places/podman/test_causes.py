@@ -85,6 +85,10 @@ def test_files_that_would_do_are_not_blamed(wanted: Requirement) -> None:
          "podman-key-unknown", f"{SITE}:2", "2s/^\\([ \\t]*\\)[^=]*=/\\1default_ulimits =/"),
         (SOFT, {SITE: '[engine]\ndefault_ulimits = ["nofile=65536:1048576"]'},
          "podman-key-unknown", f"{SITE}:2", ""),
+        (SOFT, {SITE: 'containers.default_ulimit = ["nofile=65536:1048576"]'},
+         "podman-key-unknown", f"{SITE}:1", ""),
+        (SOFT, {MAIN: C + 'default_ulimits = ["memlock=-1"]', SITE: C + "default_ulimits = [\n]"},
+         "podman-not-stated", "", '2s/\\[\\([^[]*\\)$/["nofile=65536:1048576", \\1/'),
         (SHM, {SITE: C + 'shm_size = "8g"'}, "podman-conf-line", f"{SITE}:2",
          '2s/^\\([^=]*=\\).*/\\1 "8589934592"/'),
         (SHM, {SITE: 'containers = {shm_size = "8g"}'}, "podman-conf-line", f"{SITE}:1", ""),
@@ -106,6 +110,8 @@ def test_what_nobody_states_is_put_into_a_drop_in() -> None:
     assert limit.remedy.text.startswith("state it: nofile=65536:1048576 in ")
     assert [words[0] for words in limit.remedy.commands] == ["mkdir", "sh", "sed"]
     assert [words[0] for words in shm.remedy.commands] == ["mkdir", "sh"]
+    assert limit.remedy.commands[0] == shm.remedy.commands[0] == ("mkdir", "-p", DROP_INS)
+    assert shm.text.endswith("states shm_size, so that Podman gives 65536000B")
 
 
 def test_a_misspelled_list_is_not_blamed_for_what_it_does_not_hold() -> None:
@@ -120,6 +126,29 @@ def test_what_loses_is_told() -> None:
         assert [one.place for one in cause.shadows] == [f"{MAIN}:2"]
 
 
+@pytest.mark.parametrize(
+    ("item", "hard"), [("nofile", "1048576"), ("memlock", "-1"), ("core", "-1")]
+)
+def test_a_hard_limit_of_which_nothing_is_asked_is_the_highest(item: str, hard: str) -> None:
+    policy = ContainerPolicy({item: Limit(soft=4096)})
+    wanted = Requirement("new-container:podman", item, "soft", 4096)
+    (cause,) = find_podman_causes(wanted, facts({}), policy)
+    assert cause.remedy.text.startswith(f"state it: {item}=4096:{hard} in ")
+
+
+@pytest.mark.parametrize(
+    ("user", "path", "whose"),
+    [
+        ("alice", HOME, " (of alice's own)"),
+        ("", f"/root/.config/containers/{HOME.rpartition('/')[2]}", " (of root's own)"),
+        ("", SITE, ""),
+    ],
+)
+def test_a_file_of_a_home_is_told_by_its_user(user: str, path: str, whose: str) -> None:
+    (cause,) = blame(SOFT, {path: C + 'default_ulimits = ["nofile=10"]'}, user=user)
+    assert cause.text.endswith(f" gives new containers nofile=10:10{whose}")
+
+
 def test_the_maximum_is_kept() -> None:
     policy = ContainerPolicy({"nofile": Limit(1024, None, 4096)})
     wanted = HARD._replace(minimum=None, maximum=4096)
@@ -132,6 +161,7 @@ def test_a_file_that_cannot_be_read_is_blamed(line: int) -> None:
     error = ConfError(Declaration(SITE, line, "x =" if line else "", ""), "no value")
     (cause,) = blame(START, {}, broken=error)
     assert cause.code == "podman-conf-unreadable"
+    assert cause.text == (f'{SITE}:2 "x =": no value' if line else f"{SITE}: no value")
     assert foresee(START, facts({}, broken=error), 1048576) == ""
 
 
@@ -142,6 +172,7 @@ def test_more_than_the_kernel_allows_starts_nothing() -> None:
     assert find_scripts(cause.remedy.commands) == ["2s/nofile=-1/nofile=65536:1048576/"]
     assert foresee(START, facts(files), 1048576) == "fail"
     assert foresee(SOFT, facts(files), 1048576) == "fail"
+    assert foresee(SOFT._replace(minimum=1), facts(files), 1048576) == "fail"
 
 
 def test_more_than_a_session_may_have_starts_nothing() -> None:
@@ -263,3 +294,13 @@ def test_a_running_container_keeps_what_it_was_created_with(
     observed: int, created: Started, files: dict[str, str] | None, codes: list[str]
 ) -> None:
     assert [cause.code for cause in running(observed, created, files).causes] == codes
+
+
+@pytest.mark.parametrize(
+    ("since", "told"), [("", "created with"), ("2026-01-01", "created on 2026-01-01 with")]
+)
+def test_when_a_container_was_created_is_told_where_it_is_known(since: str, told: str) -> None:
+    (cause,) = running(
+        1000, Started("web", {"nofile": Rlimit(1000, 2000)}, since), {SITE: FULL}
+    ).causes
+    assert f"web was {told} nofile 1000:2000," in cause.text

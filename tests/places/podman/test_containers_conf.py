@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.podman.containers_conf import (
+    _LONGEST_NUMBER,
     DROP_INS,
     MAIN,
     OWN,
@@ -80,6 +81,9 @@ def test_limits(texts: list[str], limits: dict[str, tuple[int, int]]) -> None:
         ("1GiB", 10**9),
         ("1.5g", 1500000000),
         ("8 g", 8 * 10**9),
+        ("9007199254740993", 2**53 + 1),
+        ("1t", 10**12),
+        ("1p", 10**15),
         ("0", 0),
     ],
 )
@@ -99,6 +103,7 @@ def test_a_size_is_counted_by_the_thousand(size: str, read: int) -> None:
         (["pids_limit = 9", "pids_limit = 4_096"], 4096),
         (["pids_limit = -1"], UNLIMITED),
         (["pids_limit = 0x10"], 16),
+        ([f"pids_limit = 0x{'9'.rjust(_LONGEST_NUMBER - 2, '0')}"], 9),
         (["pids_limit = 9", "pids_limit = 0"], None),
     ],
 )
@@ -137,6 +142,11 @@ def test_an_entry_knows_its_line() -> None:
         (C + "shm_size = 65536", f"{MAIN}:2: shm_size takes a size as a text"),
         (C + "shm_size = ''", f"{MAIN}:2: shm_size takes a size as a text"),
         (C + 'pids_limit = "9"', f"{MAIN}:2: pids_limit takes a whole number"),
+        (C + 'default_ulimits = ["core=-9223372036854775809"]',
+         f"{MAIN}:2: 'core=-9223372036854775809' is beyond every number"),
+        (C + "pids_limit = -9223372036854775809", f"{MAIN}:2: pids_limit is beyond every number"),
+        (C + f"pids_limit = 0x{'9'.rjust(_LONGEST_NUMBER - 1, '0')}",
+         f"{MAIN}:2: pids_limit takes a whole number"),
         (C + "pids_limit = 9223372036854775808", f"{MAIN}:2: pids_limit is beyond every number"),
         (C + "pids_limit = 1.5", f"{MAIN}:2: pids_limit takes a whole number"),
         (C + "pids_limit = true", f"{MAIN}:2: pids_limit takes a whole number"),

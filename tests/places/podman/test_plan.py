@@ -148,6 +148,7 @@ def test_a_later_file_is_made_ineffective_where_asked() -> None:
         C + 'default_ulimits = ["nofile=70000:1048576", "memlock=-1", {append=true}]',
         C + 'default_ulimits = ["cpu=60", {append=true}]',
         C + 'shm_size = "9g"',
+        C + 'shm_size = "8589934592"',
         C + "pids_limit = 9",
     ],
 )
@@ -155,6 +156,29 @@ def test_a_later_file_that_gives_no_less_is_none_to_report(text: str) -> None:
     done = plan({LATER: text})
     assert done.shortfalls == ()
     assert apply({LATER: text}, done)[OWN] == OURS
+
+
+def test_each_file_answers_for_its_own_lines() -> None:
+    """One that states a size alone is not at fault for the list of another."""
+    sized = f"{DROP_INS}/96-size.conf"
+    files = {
+        LATER: C + 'default_ulimits = ["nofile=10", {append=true}]\n',
+        sized: C + 'shm_size = "1"\n',
+    }
+    assert [one.foreign.place for one in plan(files).shortfalls] == [f"{LATER}:2", f"{sized}:2"]
+
+
+def test_each_limit_of_a_file_is_looked_at() -> None:
+    files = {LATER: C + 'default_ulimits = ["memlock=5", {append=true}]\n'}
+    (found,) = plan(files).shortfalls
+    assert "memlock" in found.ours
+
+
+def test_a_list_that_gives_enough_stays_where_a_size_beside_it_goes() -> None:
+    lists = 'default_ulimits = [\n"nofile=70000:1048576",\n{append=true}\n]\n'
+    files = {LATER: f'{C}{lists}shm_size = "1g"\n'}
+    after = apply(files, plan(files, override=True))
+    assert after[LATER] == f'{C}{lists}#mlhost.limits# shm_size = "1g"\n'
 
 
 def test_what_lets_no_container_start_is_refused() -> None:

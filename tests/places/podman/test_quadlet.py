@@ -13,6 +13,7 @@ from mlhost_limits.core.finding import FAIL, Finding, Observation, Requirement
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.values import UNLIMITED, Rlimit
 from mlhost_limits.podman.quadlet import (
+    _LONGEST_NUMBER,
     Quadlet,
     explain_quadlet,
     find_service,
@@ -194,6 +195,11 @@ def test_a_file_of_a_user_is_read_in_the_time_of_its_length(line: str) -> None:
     (stated,) = read_quadlet([Source(FILE, f"[Container]\n{lines}\n")]).values()
     assert time.process_time() - begun < 3
     assert (stated.at.line, stated.at.text) == (20_000, line.format(19_999))
+
+
+def test_a_number_may_be_so_long() -> None:
+    for digits, found in ((_LONGEST_NUMBER, {"tasks"}), (_LONGEST_NUMBER + 1, set())):
+        assert set(quadlet(f"PidsLimit={'9'.rjust(digits, '0')}").stated) == found
 
 
 def test_a_number_without_an_end_is_none() -> None:

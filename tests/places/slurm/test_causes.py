@@ -145,6 +145,15 @@ def through_pam(lines: str) -> JobPam:
     return JobPam(Declaration(C, 4, "UsePAM=1", "1"), session)
 
 
+def test_a_login_that_has_less_than_slurmd_is_blamed_although_neither_has_enough() -> None:
+    much = NOFILE._replace(minimum=10**6)
+    assert [cause.code for cause in blame("", much)] == ["slurm-login-decides"]
+    facts = job("")._replace(login={**LOGIN, "nofile": Rlimit(131072, 524288)})
+    has = predict_job("nofile", facts)
+    assert has.soft == 131072
+    assert find_job_causes(much, has, facts, conf("")) == []
+
+
 def test_pam_has_the_last_word_before_the_login() -> None:
     pam = through_pam("* - nofile 3333\n")
     (cause,) = blame("PropagateResourceLimits=NONE\n", HARD, pam)
@@ -155,6 +164,21 @@ def test_pam_has_the_last_word_before_the_login() -> None:
     # The login has even less: first PAM's line is named, and the login's part after it.
     (cause,) = blame("", NOFILE, pam)
     assert cause.code == "pam-stated-too-low"
+
+
+def test_the_login_is_blamed_beside_pam_only_where_it_would_do() -> None:
+    """Where the login alone has enough, PAM's line is the one that must change."""
+    pam = through_pam("* soft nofile 3333\n")
+    facts = job("", pam)
+    few = facts._replace(login={**LOGIN, "nofile": Rlimit(1024, 524288)})
+    low = NOFILE._replace(minimum=3000)
+    has = predict_job("nofile", few)
+    found = find_job_causes(low, has, few, conf(""))
+    assert [cause.code for cause in found] == ["slurm-login-decides"]
+    same = few._replace(login={**LOGIN, "nofile": Rlimit(3333, 524288)})
+    has = predict_job("nofile", same)
+    found = find_job_causes(NOFILE, has, same, conf(""))
+    assert [cause.code for cause in found] == ["pam-stated-too-low"]
 
 
 def test_pam_that_changes_nothing_is_not_blamed() -> None:
@@ -197,6 +221,8 @@ def test_what_slurmd_must_have() -> None:
     assert need_of_slurmd(both, "stack", False) == Limit(65536, 131072, 200000)
     assert need_of_slurmd(both, "stack", True) == Limit(None, 131072, 200000)
     assert need_of_slurmd(Limit(soft=5), "stack", True) == Limit(None, 5)
+    assert need_of_slurmd(Limit(soft=0), "core", False) == Limit(0, 0)
+    assert need_of_slurmd(Limit(hard=0), "core", False) == Limit(None, 0)
 
 
 @pytest.mark.parametrize(

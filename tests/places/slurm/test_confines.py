@@ -103,6 +103,8 @@ def test_a_cgroup_of_systemd_has_the_name_of_its_unit(path: str, unit: str) -> N
     ("text", "total", "given"),
     [
         ("", 1000, 200),
+        ("", 100, 100),
+        ("", 0, 200),
         ("AllowedRAMSpace=50", 1000, 100),
         ("AllowedRAMSpace=50", 0, 100),
         ("MaxRAMPercent=10", 1000, 100),
@@ -137,6 +139,28 @@ def test_a_job_with_less_memory_than_it_asks_for(
     if causes:
         assert (causes[0].at.line if causes[0].at else 0) == line
         assert causes[0].remedy.commands[-1] == ("scontrol", "reconfigure")
+
+
+def test_of_what_a_line_leaves_so_much() -> None:
+    text = "AllowedRAMSpace=50\nMaxRAMPercent=10.5"
+    first, second = blame_conf(200 * MIB, 1000 * MIB, around(text))
+    assert first.text.endswith('"AllowedRAMSpace=50" leaves a job 50 % of what it asks for')
+    assert second.text.endswith("leaves a job 10.5 % of the host's 1000MiB")
+    assert "AllowedRAMSpace=100" in first.remedy.text
+    assert "MaxRAMPercent=100" in second.remedy.text
+
+
+def test_of_memory_no_unit_is_blamed_that_is_not_above() -> None:
+    files = drop_in("[Slice]\nMemoryMax=180M\n", "/etc/a.conf")
+    around_it = around(units={"other.slice": files})
+    assert find_confine_causes(Asked("memory", 200 * MIB), confine(unit=180 * MIB), around_it) == ()
+
+
+def test_of_cpus_the_unit_above_is_blamed_alone() -> None:
+    few = drop_in("[Slice]\nAllowedCPUs=0\n")
+    files = {"system.slice": few, "other.slice": few}
+    (cause,) = find_confine_causes(Asked("cpus", 2), confine(cpus=1, above=1), around(units=files))
+    assert "in system.slice" in cause.text
 
 
 def test_a_file_that_the_controller_hands_out_is_changed_there() -> None:

@@ -90,6 +90,7 @@ def test_a_block_in_slurm_conf_comes_and_goes(conf: str) -> None:
     files = {C: conf}
     written = after(files, plan(files, WRITE))
     assert LINE in written[C]
+    assert [edit.path for edit in plan(files, WRITE).edits] == [DROP_IN, C]
     assert "the same on every node" in plan(files, WRITE).notes[-1]
     assert plan(written, WRITE).edits == ()
     assert plan(written, WRITE).notes == ()
@@ -192,6 +193,13 @@ def test_what_is_refused(files: dict[str, str], main: str, problem: str) -> None
     assert plan(files, main=main).problems == (problem,)
 
 
+def test_a_block_that_is_still_right_stays_where_it_is() -> None:
+    old = BLOCK.replace("MEMLOCK,", "")
+    written = after({C: f"{old}A=1\n"}, plan({C: f"{old}A=1\n"}, WRITE))
+    assert written[C] == f"{BLOCK}A=1\n"
+
+
 def test_more_than_the_kernel_allows_is_refused() -> None:
+    assert plan_slurm(POLICY, SlurmState(unit({})), 200000, SlurmOptions()).problems == ()
     planned = plan_slurm(POLICY, SlurmState(unit({})), 131072, SlurmOptions())
     assert planned.problems == ("jobs.slurm.limits.nofile: 200000 is above fs.nr_open 131072",)

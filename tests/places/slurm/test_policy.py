@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.core.reader import Limit, PolicyError
+from mlhost_limits.core.reader import LONGEST_WORD, Limit, PolicyError
 from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.schema import load_policy
 from mlhost_limits.slurm.confines import Size
@@ -115,6 +115,39 @@ def test_logins_may_decide_nothing(propagate: object) -> None:
 )  # fmt: skip
 def test_what_is_refused(jobs: object, problems: list[str]) -> None:
     assert refusal(jobs) == problems
+
+
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("nofile", 1024),
+        ("stack", 2**20),
+        ("nproc", 64),
+        ("as", 2**28),
+        ("data", 2**28),
+        ("core", 0),
+    ],
+)
+def test_what_slurmd_itself_needs(name: str, least: int) -> None:
+    policy = read({"limits": {name: least}})
+    assert policy
+    assert policy.limits == {name: Limit(least, least)}
+    if least:
+        problem = refusal({"slurm": {"limits": {name: least - 1}}})[0]
+        assert problem.startswith(f"{L}.{name}: slurmd itself needs more; ")
+
+
+def test_a_name_of_a_partition_may_be_so_long() -> None:
+    policy = read({"limits": {"core": 0}, "partitions": ["a" * LONGEST_WORD]})
+    assert policy
+    assert policy.partitions == ("a" * LONGEST_WORD,)
+    assert refusal({"slurm": {"limits": {"core": 0}, "partitions": ["a" * (LONGEST_WORD + 1)]}})
+
+
+def test_of_nothing_steps_owe_nothing() -> None:
+    policy = read({"limits": {"core": {"hard": 0}, "rtprio": {"soft": 0}}})
+    assert policy
+    assert policy.of_steps == {"core": Limit(hard=0), "rtprio": Limit(hard=0)}
 
 
 def test_a_bound_that_is_only_checked_is_no_harm() -> None:

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import pytest
+from mlhost_limits.slurm import slurm_conf
 from mlhost_limits.slurm.policy import PROPAGATED
 from mlhost_limits.slurm.slurm_conf import (
+    _DEEPEST,
     Propagation,
     parse_slurm_conf,
     read_propagation,
@@ -72,6 +74,39 @@ def test_a_file_that_includes_itself_ends() -> None:
     assert items("PropagateResourceLimits=NONE\ninclude slurm.conf\n") == set()
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (r"A=x\#b", "x#b"),
+        (r"A=x\\#b", "x\\"),
+        (r"A=x\\\#b", r"x\#b"),
+        (r"A=x#b", "x"),
+        ("A=x\\\ny", "xy"),
+        ("A=x\\\\\n\n", "x\\"),
+        ("A=x\\\\\\\ny", "x\\y"),
+        ("A=x\\  # why\ny", "xy"),
+    ],
+)
+def test_a_backslash_holds_for_what_follows_it(text: str, value: str) -> None:
+    """A second one takes its meaning away."""
+    line = parse_slurm_conf({C: text}, C).find("a")
+    assert line
+    assert line.value == value
+
+
+def test_files_are_included_so_deep() -> None:
+    files = {f"/{n}": f"A={n}\ninclude /{n + 1}\n" for n in range(_DEEPEST + 5)}
+    conf = parse_slurm_conf(files, "/0")
+    assert [one.value for one in conf.stated["a"]] == [str(n) for n in range(_DEEPEST + 1)]
+
+
+@pytest.mark.parametrize(("rows", "faults"), [(4, 0), (5, 1), (50, 1)])
+def test_lines_are_read_to_an_end(monkeypatch: pytest.MonkeyPatch, rows: int, faults: int) -> None:
+    monkeypatch.setattr(slurm_conf, "_MOST_LINES", 5)
+    found = parse_slurm_conf({C: "A=1\n" * rows}, C).faults
+    assert [one.value for one in found] == ["too much is included to be read"] * faults
+
+
 def test_a_missing_include_is_told() -> None:
     assert parse_slurm_conf({C: "include x.conf\n"}, C).missing == ("/etc/slurm/x.conf",)
     assert parse_slurm_conf({}, C) == ({}, (), ())
@@ -127,6 +162,7 @@ def test_slurm_knows_no_other_word_for_yes() -> None:
         ("ALL", "(null)", ALL),
         ("(null)", "MEMLOCK,NOFILE", ALL - {"memlock", "nofile"}),
         ("NONE", "", frozenset()),
+        ("CPU", "MEMLOCK", ALL - {"memlock"}),
         ("CORE", "(null)", frozenset({"core"})),
         ("", "", None),
         ("ODD", "", None),
@@ -135,6 +171,9 @@ def test_slurm_knows_no_other_word_for_yes() -> None:
 def test_what_scontrol_shows(stated: str, excepted: str, expected: frozenset[str] | None) -> None:
     shown = read_shown(stated, excepted)
     assert (shown and shown.items) == expected
+    if shown:
+        assert shown.line
+        assert shown.line.place == "scontrol show config"  # No line of a file.
 
 
 @pytest.mark.parametrize(

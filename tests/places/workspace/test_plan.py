@@ -163,3 +163,22 @@ def test_each_job_has_a_directory_of_its_own(tmp_path: object, shell: str) -> No
     assert run(files[PROLOG], **job) == f"export WDS_CACHE={top}/{uid}-8-1"
     subprocess.run(["ln", "-s", "/etc", f"{top}/{uid}-9"], check=True)
     assert run(show, SLURM_JOB_ID="9") == "unset unset"
+
+
+@pytest.mark.parametrize(
+    ("row", "mounts"),
+    [
+        ("/dev/sdb1 /scratch/cache ext4 rw", True),
+        ("/dev/sdb1 /scratch/cache ext4", False),
+        ("#/dev/sdb1 /scratch/cache ext4 rw", False),
+        ("/dev/sdb1 /scratch/other ext4 rw 0 2", False),
+    ],
+)
+def test_a_line_of_fstab_has_four_fields(row: str, mounts: bool) -> None:
+    """The last two may be left out: fstab(5)."""
+    problems = plan_workspace(PLAIN._replace(size=1), {FSTAB: f"{row}\n"}).problems
+    assert ("already" in "".join(problems)) is mounts
+
+
+def test_without_a_prolog_nothing_is_said_of_one() -> None:
+    assert plan_workspace(PLAIN, {}).notes == ()
