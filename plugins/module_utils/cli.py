@@ -233,11 +233,11 @@ def _tell_scheduler(arguments: argparse.Namespace) -> int:
 
 def _explain(arguments: argparse.Namespace) -> int:
     from .core.report import format_links
-    from .explain import explain  # A check needs none of it.
+    from .explain import describe_links, explain  # A check needs none of it.
 
     links = explain(arguments.place, arguments.item)
     if arguments.json:
-        _print_json([link._asdict() for link in links])
+        _print_json(describe_links(arguments.place, arguments.item, links))
     else:
         _print(format_links(arguments.place, arguments.item, links))
     return COMPLIES

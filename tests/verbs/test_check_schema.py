@@ -152,6 +152,28 @@ def test_a_plan_keeps_to_its_schema(tmp_path: Path, capsys: pytest.CaptureFixtur
     refuse("plan.schema.json", answer, {"waves": [{"name": "x"}], "costs": {"money": 1}})
 
 
+def test_a_chain_keeps_to_its_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["explain", "kernel", "fs.nr_open", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["links"][-1]["name"] == "running"
+    refuse("explain.schema.json", answer, {"links": [{"name": "file"}], "place": None})
+
+
+def test_what_files_state_keeps_to_its_schema(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "etc/security").mkdir(parents=True)
+    lines = "* soft nofile 9999999999\nroot soft nofile 5\nroot soft nofile 6\n"
+    (tmp_path / "etc/security/limits.conf").write_text(lines)
+    (tmp_path / "etc/passwd").write_text("root:x:0:0::/root:/bin/sh\n")
+    words = ["resolve", "--root", str(tmp_path), "--unit", "foo.service", "--json"]
+    cli.main(words)
+    answer = json.loads(capsys.readouterr().out)
+    assert any("reason" in one for one in answer["statements"])
+    assert any(one.get("shadows") for one in answer["statements"])
+    refuse("resolve.schema.json", answer, {"statements": [{"place": "kernel"}], "format": ""})
+
+
 def test_a_report_of_watch_keeps_to_its_schema(tmp_path: Path) -> None:
     script = "import time; files = [open('/dev/null') for _one in range(180)]; time.sleep(1); 1 / 0"
     words = ["prlimit", "--nofile=200:200", sys.executable, "-c", script]

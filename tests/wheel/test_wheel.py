@@ -106,7 +106,7 @@ def test_resolve_names_the_line_that_wins_and_what_it_shadows(
     (folder / "10-a.conf").write_text("* soft nofile 4096\n")
     (folder / "20-b.conf").write_text("alice soft nofile 1024\n")
     done = run(command, "resolve", "--root", tmp_path, "--user", "alice", "--json")
-    (stated,) = json.loads(done.stdout)
+    (stated,) = json.loads(done.stdout)["statements"]
     assert stated["value"] == "1024"
     assert stated["declared"]["file"] == "/etc/security/limits.d/20-b.conf"
     assert [line["file"] for line in stated["shadows"]] == ["/etc/security/limits.d/10-a.conf"]

@@ -9,6 +9,9 @@ from collections.abc import Iterable, Iterator
 from .cause import locate
 from .values import UNLIMITED, Bound, NamedTuple, format_quantity
 
+FORMAT, VERSION = "mlhost.limits/resolve", 1
+"""The version grows when a reader of the one before would be wrong; keys may be added without."""
+
 
 class Query(NamedTuple):
     """Of whom and of what the values are asked.
@@ -74,11 +77,12 @@ def format_resolved(stated: Iterable[dict[str, object]]) -> Iterator[str]:
 
 def format_entries(stated: Iterable[dict[str, object]]) -> Iterator[str]:
     """Yield what was resolved as JSON, piece by piece: its texts are longer than what they say."""
+    head = json.dumps({"format": FORMAT, "version": VERSION}, indent=2).rstrip("\n}")
     last = ""
     for entry in stated:
-        yield f"{last}," if last else "["
-        last = "  " + json.dumps(entry, indent=2).replace("\n", "\n  ")
-    yield f"{last}\n]" if last else "[]"
+        yield f"{last}," if last else f'{head},\n  "statements": ['
+        last = "    " + json.dumps(entry, indent=2).replace("\n", "\n    ")
+    yield f"{last}\n  ]\n}}" if last else f'{head},\n  "statements": []\n}}'
 
 
 def _places(entry: dict[str, object]) -> Iterator[tuple[str, str]]:

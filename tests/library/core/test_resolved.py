@@ -23,7 +23,8 @@ HIGH = Declaration("/b", 2, "x 7", 7)
 def test_the_pieces_are_json_as_it_is_usually_indented(count: int) -> None:
     entries: list[dict[str, object]] = [{"item": "é", "n": {"m": [n]}} for n in range(count)]
     text = "\n".join(format_entries(iter(entries)))
-    assert text == json.dumps(entries, indent=2)
+    whole = {"format": "mlhost.limits/resolve", "version": 1, "statements": entries}
+    assert text == json.dumps(whole, indent=2)
 
 
 def test_a_value_is_told_with_what_it_beats_and_what_counts() -> None:

@@ -65,7 +65,14 @@ def test_of_threads_that_nobody_states_each_process_has_one() -> None:
 
 def test_only_what_is_asked_for_is_judged() -> None:
     run = RUN._replace(checks=("devices",))
-    every: dict[str, Any] = {"memory": 1, "shm": 1, "nofile": 1, "memlock": 1, "pids": 1, "cpus": 1.0}
+    every: dict[str, Any] = {
+        "memory": 1,
+        "shm": 1,
+        "nofile": 1,
+        "memlock": 1,
+        "pids": 1,
+        "cpus": 1.0,
+    }
     assert judge(run, **every) == []
     assert judge(RUN._replace(workers=None), **every) == []
     assert judge(RUN) == []
