@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import pytest
 
 from tests.host import guest
@@ -40,6 +43,34 @@ def test_what_a_stock_host_is_told_makes_it_true_for_who_was_not_asked() -> None
             "65536",
             "unlimited",
         ]
+
+
+@pytest.mark.host
+def test_the_first_fix_of_each_cause_makes_a_stock_host_green() -> None:
+    with guest.running(new=True) as host, opened(host) as shell:
+        carry(host)
+        shell.do("useradd -m -s /bin/bash bob")
+        fixes = find_fixes(shell.say({}).splitlines())
+        sections = [fix.split()[3] for fix in fixes]
+        assert "docker # then restart docker" in fixes[1]
+        assert sections == ["sessions", "docker", "kernel"], fixes
+        command = 'mlhost-limits() { PYTHONPATH=/opt python3 -m mlhost_limits.cli "$@"; }'
+        done = shell.run(["bash", "-ec", "\n".join((command, *fixes))])
+        assert done.status == 0, done.text
+        shell.do("systemctl restart docker")  # As is said behind the command.
+        after = "PYTHONPATH=/opt python3 -m mlhost_limits.cli check"
+        told = host.ssh(after, check=False)  # In a connection of its own, as a person would.
+        assert told.returncode == 0, told.stdout
+        assert host.ssh("su - bob -c 'ulimit -Sn; ulimit -l'").stdout.split() == [
+            "65536",
+            "unlimited",
+        ]
+
+
+def find_fixes(lines: Sequence[str]) -> list[str]:
+    """Return the commands of the first fix of each cause, each once."""
+    found = (re.match(r"     fix  (mlhost-limits .*)", line) for line in lines)
+    return list(dict.fromkeys(one[1] for one in found if one))
 
 
 def test_a_report_that_is_told_badly_is_seen() -> None:

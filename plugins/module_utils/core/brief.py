@@ -226,8 +226,14 @@ def _find_then(reason: Reason) -> str:
 def _format_own_fix(reason: Reason, told: Told, done: set[str]) -> Iterator[str]:
     """Yield that ``provision`` does it, and below that the edit by hand."""
     then = _find_then(reason) or _AFTER.get(reason.section, "")
-    ours = told.of_section.get(reason.section, f"{told.provision} --only {reason.section}")
-    yield from wrap(f"{ours}, then {then}" if then else ours, "     fix  ", DEEPER)
+    ours = told.of_section.get(reason.section)
+    if ours:
+        yield from wrap(f"{ours}, then {then}" if then else ours, "     fix  ", DEEPER)
+    else:
+        command = f"     fix  {told.provision} --only {reason.section}"
+        note = f"# then {then}" if then else ""  # It can be pasted as it stands.
+        fits = len(f"{command} {note}") <= WIDTH
+        yield from [f"{command} {note}".rstrip()] if fits else [command, f"{DEEPER}{note}"]
     shown = list(_format_commands(_list_new(reason, done), "     or   "))
     if not shown or len(shown) > _MOST_LINES or any(len(line) > WIDTH for line in shown):
         yield from _format_fix(reason, "     or   ", f", then {then}")

@@ -47,7 +47,7 @@ def test_what_nobody_states_is_one_block_whoever_lacks_it() -> None:
         "     all of them at once: mlhost-limits provision",
         "1    root and everyone, at every login: nofile 1024, required 65536",
         "     why  no limits file states nofile",
-        "     fix  mlhost-limits provision --only sessions, then log in again",
+        "     fix  mlhost-limits provision --only sessions # then log in again",
         "     or   printf '%s\\n' 'root - nofile 65536' '* - nofile 65536' >> \\",
         f"            {SITE}",
         "2    kernel: x 1024, required 65536",
