@@ -21,7 +21,6 @@ from .containers_conf import (
     SHM_KEY,
     TASKS_KEY,
     USERS_MAIN,
-    VENDOR,
     ConfError,
     Defaults,
     Stated,
