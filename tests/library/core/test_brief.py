@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.core.brief import Told, format_brief, format_head
-from mlhost_limits.core.cause import Cause, Outlook, Remedy, append_line
+from mlhost_limits.core.brief import _MOST_LINES, Told, format_brief, format_head
+from mlhost_limits.core.cause import Cause, Outlook, Remedy, append_line, end_line_before
 from mlhost_limits.core.edit import OURS
 from mlhost_limits.core.finding import FAIL, PASS, Finding, Observation, Requirement, judge
 from mlhost_limits.core.values import Declaration
@@ -277,3 +277,42 @@ DEEP_RESTART = (
     "            >&2",
     "     note a restart ends what runs there",
 )
+
+
+def test_of_two_that_run_the_first_line_is_marked() -> None:
+    found = [fail(f"process:{pid} (a)", "nofile", "soft") for pid in (7, 8)]
+    lines = format_brief(found, Told(heal="heal"))
+    assert lines[-2:] == ["     live heal --pid 7 --check", "          heal --pid 8 --check"]
+
+
+@pytest.mark.parametrize(("count", "is_shown"), [(_MOST_LINES, True), (_MOST_LINES + 1, False)])
+def test_so_many_lines_are_shown_beside_provision(count: int, is_shown: bool) -> None:
+    """Of more the way by hand is said in words, without what was said above."""
+    commands = tuple(("touch", f"/{number}") for number in range(count))
+    remedy = Remedy("state it, then restart docker", commands, "restart docker")
+    found = [
+        fail("new-container:docker", "nofile", "soft", Cause("docker-not-stated", "x", remedy))
+    ]
+    lines = format_brief(found, Told())
+    assert lines[3] == "     fix  mlhost-limits provision --only docker, then restart docker"
+    by_hand = ["     or   touch /0", *(f"          touch /{one}" for one in range(1, count))]
+    assert lines[4:] == (by_hand if is_shown else ["     or   state it"])
+
+
+def test_an_edit_that_stood_beside_provision_is_not_shown_again() -> None:
+    silent = stock()[0]
+    other = Cause("sysctl-set", "something set it", silent.causes[0].remedy)
+    twice = silent._replace(requirement=silent.requirement._replace(bound="hard"))
+    lines = format_brief([silent, twice, fail("kernel", "z", "value", other)], Told())
+    assert sum("echo 'x = 1'" in line for line in lines) == 1
+    assert lines[-1] == "     run  # what stands above"
+
+
+def test_a_line_is_added_after_an_empty_one_where_the_last_lacks_its_end() -> None:
+    words = ("sh", "-c", "echo 'x' >> /etc/a")
+    assert end_line_before(words, lambda _path: False) == words
+    assert end_line_before(words, lambda path: path == "/etc/a") == (
+        *("sh", "-c"),
+        "printf '%s\\n' '' 'x' >> /etc/a",
+    )
+    assert end_line_before(("touch", "/etc/a"), lambda _path: True) == ("touch", "/etc/a")

@@ -4,7 +4,14 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.core.cgroup import Home, find_home, list_units
+from mlhost_limits.core.cgroup import (
+    Home,
+    count_cpus,
+    find_home,
+    find_paths,
+    list_units,
+    split_rows,
+)
 
 NONE = Home()
 
@@ -60,3 +67,23 @@ OWN = "/user.slice/user-1000.slice/user@1000.service"
 )
 def test_what_a_unit_makes_below_itself_is_no_unit(path: str, units: str) -> None:
     assert list_units(f"0::{path}") == tuple(units.split())
+
+
+def test_a_user_s_manager_alone_is_no_service_of_the_user() -> None:
+    own = "/user.slice/user-1000.slice/user@1000.service"
+    assert find_home(f"0::{own}") == Home("user@1000.service", "", 1000)
+    assert find_home(f"0::{own}/init.scope") == Home("user@1000.service", "", 1000)
+    assert find_home(f"0::{own}/a.service") == Home("user@1000.service", "a.service", 1000)
+
+
+def test_a_path_may_hold_colons() -> None:
+    assert split_rows("0::/a:b.service\nodd\n3:cpu,cpuacct:/x") == [
+        ["0", "", "/a:b.service"],
+        ["3", "cpu,cpuacct", "/x"],
+    ]
+    assert find_paths("3:cpu,cpuacct:/x") == {"cpu": "/x", "cpuacct": "/x"}
+
+
+@pytest.mark.parametrize(("text", "count"), [("0-3,8", 5), ("7", 1), ("", 0), ("0-0", 1)])
+def test_cpus_are_counted(text: str, count: int) -> None:
+    assert count_cpus(text) == count

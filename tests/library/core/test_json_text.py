@@ -95,6 +95,7 @@ def test_remove(text: str, expected: str) -> None:
 REFUSED = {
     "nothing": ("", "f:1:1: Expecting an object"),
     "list": ("[]", "f:1:1: Expecting an object"),
+    "list, behind an empty line": ("\n []", "f:2:2: Expecting an object"),
     "list, byte order mark": ("\ufeff[]", "f:1:2: Expecting an object"),
     "trailing comma": ('{\n  "a": 1,\n}', "f:3:1: Expecting a property name in double quotes"),
     "missing comma": ('{"a": 1 "b": 2}', "f:1:9: Expecting ',' or '}'"),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+from mlhost_limits.core.policy_shape import MOST_VALUES, find_misshapes, join_path
 from mlhost_limits.core.reader import PolicyError
 from mlhost_limits.schema import load_policy
 
@@ -76,3 +77,12 @@ def test_a_text_without_a_rule_of_its_own_holds_no_unfit_character(char: str) ->
 
 def test_lines_tabs_and_the_bytes_of_a_path_are_fit() -> None:
     assert refusal({**FINE, "waivers": [{**WAIVER, "why": "a\tb\nc\r\n\u00e9\udcff"}]}) == []
+
+
+def test_so_many_values_are_read_and_a_key_of_that_length_is_a_path() -> None:
+    """The list itself counts."""
+    assert find_misshapes([0] * (MOST_VALUES - 1)) == []
+    assert find_misshapes([0] * MOST_VALUES) == [f"policy: holds more than {MOST_VALUES} values"]
+    assert join_path("a", "k" * 256) == "a." + "k" * 256
+    assert len(join_path("a", "k" * 257)) < 100
+    assert (join_path("", "k"), join_path("a", 5)) == ("k", "a.5")

@@ -8,8 +8,8 @@ import resource
 from pathlib import Path
 
 import pytest
+from mlhost_limits.core import values
 from mlhost_limits.core.values import (
-    ITEMS,
     RLIMITS,
     UNLIMITED,
     Declaration,
@@ -40,31 +40,31 @@ def test_each_item_has_the_number_and_the_scale_of_its_man_page() -> None:
         " rtprio rttime"
     )
     assert list(RLIMITS) == numbers.split()
-    assert [ITEMS[name].resource for name in RLIMITS] == list(range(16))
-    assert {name: ITEMS[name].scale for name in RLIMITS} == {
+    assert [values.ITEMS[name].resource for name in RLIMITS] == list(range(16))
+    assert {name: values.ITEMS[name].scale for name in RLIMITS} == {
         name: SCALES.get(name, 1) for name in RLIMITS
     }
-    others = set(ITEMS) - set(RLIMITS)
+    others = set(values.ITEMS) - set(RLIMITS)
     assert others == {"priority", "maxlogins", "maxsyslogins", "nonewprivs", "chroot"}
-    assert {ITEMS[name].scale for name in others} == {1}
+    assert {values.ITEMS[name].scale for name in others} == {1}
 
 
 @pytest.mark.parametrize("name", RLIMITS)
 def test_a_number_is_the_kernel_s(name: str) -> None:
     known = getattr(resource, f"RLIMIT_{name.upper()}", None)
     if known is not None:
-        assert ITEMS[name].resource == known
+        assert values.ITEMS[name].resource == known
     if HEADER.exists():
         found = re.search(rf"# ?define RLIMIT_{name.upper()}\s+([0-9]+)", HEADER.read_text())
         assert found
-        assert ITEMS[name].resource == int(found[1])
+        assert values.ITEMS[name].resource == int(found[1])
 
 
 def test_each_row_of_this_process_is_its_limit() -> None:
     """The kernel's own words, through getrlimit(2)."""
     read = parse_proc_limits(Path("/proc/self/limits").read_text("ascii"))
     for name, pair in read.items():
-        number = ITEMS[name].resource
+        number = values.ITEMS[name].resource
         assert number is not None
         assert pair == tuple(bound % 2**64 for bound in resource.getrlimit(number))
 
