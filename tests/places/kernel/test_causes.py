@@ -396,7 +396,7 @@ def test_in_a_container_the_host_is_to_blame(tmp_path: Path) -> None:
     assert find(world) == []
 
 
-@pytest.mark.parametrize(("used", "reached"), [(1100, False), (1150, True), (1201, True)])
+@pytest.mark.parametrize(("used", "reached"), [(1139, False), (1140, True), (1201, True)])
 def test_open_files_at_their_limit_are_said_first(used: int, reached: bool, tmp_path: Path) -> None:
     wanted = Requirement("kernel", "fs.file-max", "value", 2097152)
     facts = {"open_files": used, "defaults": (str(2**63 - 1),)}
