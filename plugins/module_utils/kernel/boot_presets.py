@@ -89,4 +89,4 @@ def _find_install(name: str, units: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def _give_instance(name: str, default: list[str]) -> str:
-    return name.replace("@.", f"@{default[0]}.") if default and "@." in name else name
+    return name.replace("@.", f"@{default[0]}.") if default else name

@@ -154,7 +154,7 @@ def parse_procps3_conf(text: str, path: str) -> list[SysctlLine]:
         line = raw.split("\0")[0].rstrip(_BLANK).lstrip(" \t")
         key, value = line.lstrip("=").partition("=")[::2]
         value = re.split("[\n\r]", value.lstrip("\n\r"))[0]
-        if len(line) < 2 or line.startswith(_COMMENTS) or not value:
+        if line.startswith(_COMMENTS) or not value:
             continue
         name = with_slashes(key[key.startswith("-") :].rstrip(_BLANK))
         if name.rpartition("/")[2] not in _DEPRECATED:

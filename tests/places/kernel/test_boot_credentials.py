@@ -22,6 +22,7 @@ from mlhost_limits.kernel.boot_units import parse_unit
         ("SetCredential=sysctl.extra:vm.swappiness=1", False, (), [2]),
         ("SetCredentialEncrypted=sysctl.extra:abc", False, (), [2]),
         ("User=root", False, (), []),
+        ("LoadCredential=a:/b\nLoadCredential=sysctl.extra:/c", False, ("/c",), []),
     ],
 )
 def test_how_a_unit_comes_to_it(

@@ -63,6 +63,10 @@ def test_the_first_rule_that_matches_counts() -> None:
     }
 
 
+def test_a_line_of_one_word_is_no_rule() -> None:
+    assert parse_presets(["enable\n# enable a\n", "disable a b\n"]) == [Rule(False, "a", ("b",))]
+
+
 def test_aliases_instances_and_units_beside_are_enabled_as_well() -> None:
     units = {
         "a.service": "[Install]\nAlias=z.service\nAlso=b.timer a.service\n",

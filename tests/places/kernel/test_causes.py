@@ -10,10 +10,12 @@ import pytest
 from mlhost_limits.core.edit import HEADER
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Requirement
 from mlhost_limits.core.values import Declaration
+from mlhost_limits.kernel.boot_scripts import ScriptWrite
 from mlhost_limits.kernel.causes import CODES, find_kernel_causes, find_unclear
 from mlhost_limits.kernel.causes_now import blame_absence
 from mlhost_limits.kernel.lockouts import KernelUse
 from mlhost_limits.kernel.model import judge_forecast, judge_value, predict_boot
+from mlhost_limits.kernel.remedies import fix_by_renaming
 
 from tests.worlds.kernel_world import APPLIER, MAPS, PROFILE, World
 from tests.worlds.pasted import edit
@@ -396,7 +398,7 @@ def test_in_a_container_the_host_is_to_blame(tmp_path: Path) -> None:
     assert find(world) == []
 
 
-@pytest.mark.parametrize(("used", "reached"), [(1100, False), (1150, True), (1201, True)])
+@pytest.mark.parametrize(("used", "reached"), [(1139, False), (1140, True), (1201, True)])
 def test_open_files_at_their_limit_are_said_first(used: int, reached: bool, tmp_path: Path) -> None:
     wanted = Requirement("kernel", "fs.file-max", "value", 2097152)
     facts = {"open_files": used, "defaults": (str(2**63 - 1),)}
@@ -581,6 +583,36 @@ def test_a_word_of_the_boot_loader_is_named_and_overruled(tmp_path: Path) -> Non
         NEEDED, World(tmp_path / "b", {}, "65530", loader=(word,), defaults=("65530",)).gather()
     )
     assert (low.code, low.at) == ("sysctl-command-line", word)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "when"),
+    [
+        ("/etc/rc.local", "sysctl -w x=$N", "runs after the files are read"),
+        ("/etc/credstore/sysctl.extra", "x = $N", "is read after the files"),
+        (
+            "/etc/systemd/system/x.service",
+            "SetCredential=sysctl.extra:x",
+            "is read after the files",
+        ),
+        ("/etc/default/grub", "systemd.run=/x", "may be given to the next kernel"),
+    ],
+)
+def test_when_a_line_counts_is_said(path: str, text: str, when: str, tmp_path: Path) -> None:
+    write = ScriptWrite(Declaration(path, 2, text, ""))
+    facts = World(tmp_path, {OURS: GOOD}, "262144", scripts=(write,)).gather()
+    (cause,) = find_unclear(NEEDED, facts)
+    assert cause.text == f'{path}:2 "{text}" {when}, and may set {MAPS}'
+
+
+def test_a_file_that_was_renamed_is_there_once(tmp_path: Path) -> None:
+    files = {f"{D}/90-map": GOOD, f"{D}/91-map": LOW}
+    facts = World(tmp_path, files, "65530").gather()
+    fix = fix_by_renaming(f"{D}/90-map", f"{D}/90-map.conf", facts)
+    assert (list(fix.facts.others), fix.facts.files) == (
+        [f"{D}/91-map"],
+        {f"{D}/90-map.conf": GOOD},
+    )
 
 
 def test_a_script_of_a_package_is_left_to_a_person(tmp_path: Path) -> None:

@@ -8,7 +8,13 @@ from fnmatch import fnmatchcase
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlhost_limits.kernel.glob_pattern import expand_braces, is_pattern, matches_path
+from mlhost_limits.kernel.glob_pattern import (
+    _LONGEST,
+    _LONGEST_PART,
+    expand_braces,
+    is_pattern,
+    matches_path,
+)
 
 
 @pytest.mark.parametrize(
@@ -40,6 +46,16 @@ from mlhost_limits.kernel.glob_pattern import expand_braces, is_pattern, matches
         ("\\*", "*", True),
         ("\\*", "x", False),
         ("a.c", "abc", False),
+        ("[a-a]x", "ax", True),
+        ("[ab]*[cd]", "axc", True),
+        ("a*c", "ac", True),
+        ("ab*bc", "abc", False),
+        ("a*bb*bc", "abbc", False),
+        ("*b*c", "bc", True),
+        ("a*x*c", "abc", False),
+        ("a" * _LONGEST_PART + "*", "a" * _LONGEST_PART + "b", False),
+        ("a" * (_LONGEST_PART - 1) + "*", "a" * _LONGEST_PART + "b", True),
+        ("a" * 2 * _LONGEST_PART, "a" * 2 * _LONGEST_PART, True),
     ],
 )
 def test_a_pattern_matches_part_by_part(pattern: str, path: str, matches: bool) -> None:
@@ -54,6 +70,9 @@ def test_a_pattern_matches_part_by_part(pattern: str, path: str, matches: bool) 
         ("x{a,b{c,d}}y{,z}", ["xay", "xayz", "xbcy", "xbcyz", "xbdy", "xbdyz"]),
         ("a{}b", ["a{}b"]),
         ("a{b", ["a{b"]),
+        ("{}", ["{}"]),
+        ("xy{}z{a,b}", ["xy{}za", "xy{}zb"]),
+        ("{a{b,c},d}", ["ab", "ac", "d"]),
         ("{a}", ["a"]),
     ],
 )
@@ -64,6 +83,9 @@ def test_braces_stand_for_several_patterns(pattern: str, expanded: list[str]) ->
 def test_braces_that_would_stand_for_millions_are_cut_short() -> None:
     assert len(expand_braces("{a,b}" * 16)) == 4096
     assert expand_braces("{a,b}" * 17) == ["{a,b}" * 17]
+    longest = "{a,b}".ljust(_LONGEST, "x")
+    assert len(expand_braces(longest)) == 2
+    assert expand_braces(f"{longest}x") == [f"{longest}x"]
 
 
 def test_what_makes_a_pattern() -> None:

@@ -74,6 +74,26 @@ def test_the_most(key: str, most: int, why: str) -> None:
         assert list(find_locking_values({key: value}, USE)) == [problem]
 
 
+def test_of_a_little_memory_logins_keep_their_share() -> None:
+    use = USE._replace(memory=2 * GIB, available=GIB, huge_pages=0)
+    assert list(find_locking_values({"vm.nr_hugepages": exact(384)}, use)) == []
+    assert len(list(find_locking_values({"vm.nr_hugepages": exact(385)}, use))) == 1
+
+
+def test_a_key_that_locks_nobody_out_hides_none_after_it() -> None:
+    wanted = {"vm.swappiness": exact(1), "fs.file-max": exact("x"), "kernel.pty.max": exact(1)}
+    assert len(list(find_locking_values(wanted, USE))) == 1
+
+
+@pytest.mark.parametrize("key", ["ratio", "kbytes"])
+def test_strict_accounting_gives_out_swap_as_well(key: str) -> None:
+    least = {"ratio": 17, "kbytes": 11 * GIB // 1024 - 1}[key]
+    wanted = {f"vm.overcommit_{key}": exact(least)}
+    use = USE._replace(strict=True)
+    assert len(list(find_locking_values(wanted, use))) == 1
+    assert list(find_locking_values(wanted, use._replace(swap=GIB))) == []
+
+
 def test_a_kernel_without_huge_pages_can_have_none() -> None:
     use = USE._replace(huge_page=0, huge_pages=0, available=0)
     assert list(find_locking_values({"vm.nr_hugepages": exact(0)}, use)) == []

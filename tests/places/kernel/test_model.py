@@ -14,11 +14,13 @@ from mlhost_limits.kernel.model import (
     find_defaults,
     find_module,
     find_start,
+    is_in_range,
     judge_forecast,
     predict_boot,
 )
 from mlhost_limits.kernel.remedies import list_read_lines, list_unread_lines
 from mlhost_limits.kernel.sysctl_conf import FILE_MAX_OF_SYSTEMD, NR_OPEN_OF_SYSTEMD
+from mlhost_limits.kernel.tuned_profile import Tuned
 
 from tests.worlds.kernel_world import MAPS, PROFILE, World
 
@@ -61,6 +63,7 @@ def test_where_nobody_states_a_key(
         (MAPS, f"a sysctl.{MAPS}=7 b sysctl.{MAPS}=8", ("65530",), "8"),
         (MAPS, "sysctl.vm/max_map_count=0x10", ("65530",), "16"),
         (MAPS, f"{MAPS}=7", ("65530",), "65530"),
+        (MAPS, f"sysctlx{MAPS}=7", ("65530",), "65530"),
         (MAPS, f"sysctl.{MAPS}=many", ("65530",), "65530"),
         ("fs.file-max", "sysctl.fs.file-max=7", (FILE_MAX,), FILE_MAX),
         ("fs.file-max", "sysctl.fs.file-max=7", (), "7"),
@@ -144,6 +147,9 @@ def test_tuned_reads_files_in_an_order_of_its_own(
         ("sysctl -p", ("9",), ("9",)),
         ("sysctl -p", (), ()),
         ("sysctl -p\nsysctl --system", ("9",), ("9",)),
+        (f"[ -e /x ] && sysctl -w {MAPS}=7", ("5",), ("5", "7")),
+        (f"[ -e /x ] && sysctl -w {MAPS}=7", ("7",), ("7",)),
+        (f"[ -e /x ] && sysctl -w {MAPS}=7", (), ()),
     ],
 )
 def test_scripts_have_the_last_word(
@@ -176,6 +182,82 @@ def test_what_the_kernel_takes(
 def test_a_key_that_may_be_negative(tmp_path: Path) -> None:
     facts = World(tmp_path, {}, "2", "kernel.perf_event_paranoid").gather()
     assert facts.is_taken("", "-1")
+
+
+# Constants of the kernel's source, which systemd and machines of other kinds may have otherwise.
+SOCKET = 256 * (256 + 576)  # SKB_TRUESIZE(256) times 256, on 64 bits.
+CONSTANTS = {
+    MAPS: [2**16 - 1 - 5],  # USHRT_MAX - MAPCOUNT_ELF_CORE_MARGIN
+    "fs.aio-max-nr": [0x10000],
+    "fs.inotify.max_queued_events": [16384],
+    "fs.inotify.max_user_instances": [128],
+    "fs.inotify.max_user_watches": [8192, 1048576],
+    "kernel.pid_max": [0x8000, 4 * 1024 * 1024],
+    "kernel.shmmni": [4096],
+    "net.core.netdev_max_backlog": [1000],
+    "net.core.rmem_default": [SOCKET],
+    "net.core.rmem_max": [SOCKET, 4 << 20],
+    "net.core.somaxconn": [128, 4096],
+    "net.core.wmem_default": [SOCKET],
+    "net.core.wmem_max": [SOCKET, 4 << 20],
+    "vm.dirty_background_ratio": [10],
+    "vm.dirty_ratio": [20],
+    "vm.swappiness": [60],
+}
+
+
+@pytest.mark.parametrize("key", CONSTANTS)
+def test_what_a_kernel_starts_with(key: str) -> None:
+    assert [int(one) for one in find_defaults(key, None, None, False)] == CONSTANTS[key]
+
+
+INT_MAX = 2**31 - 1
+
+
+@pytest.mark.parametrize(
+    ("key", "least", "most"),
+    [
+        ("fs.nr_open", 64, INT_MAX & -64),  # sysctl_nr_open_min and _max, on 64 bits.
+        ("fs.file-max", 0, 2**63 - 1),
+        (MAPS, 0, INT_MAX),
+        ("kernel.pid_max", 300 + 1, 4 * 1024 * 1024),  # RESERVED_PIDS + 1, PID_MAX_LIMIT
+    ],
+)
+def test_what_a_kernel_takes(key: str, least: int, most: int) -> None:
+    assert [is_in_range(key, str(one)) for one in (least, most)] == [True, True]
+    assert [is_in_range(key, str(one)) for one in (least - 1, most + 1)] == [False, False]
+
+
+def test_what_systemd_starts_with() -> None:
+    assert FILE_MAX_OF_SYSTEMD == 2**63 - 1  # LONG_MAX
+    assert NR_OPEN_OF_SYSTEMD == 0x3FFFFFF8
+
+
+@pytest.mark.parametrize(
+    ("number", "taken"),
+    [(2**64 - 1, True), (2**64, False), (-(2**63), True), (-(2**63) - 1, False)],
+)
+def test_no_key_holds_more_than_64_bits(number: int, taken: bool) -> None:
+    assert is_in_range("kernel.x", str(number)) is taken
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["7"], ("5", "7")),
+        (["5"], ("5",)),
+        (["5", "7", "8"], ("5", "7", "8")),
+        (["7", "${x}"], ()),
+        ([], ("5",)),
+    ],
+)
+def test_any_profile_that_a_machine_may_be_given_counts(
+    given: list[str], expected: tuple[str, ...], tmp_path: Path
+) -> None:
+    lines = [{MAPS: Declaration("/t", 1, f"{MAPS}={one}", one)} for one in given]
+    recommended = tuple(Tuned(one) for one in lines)
+    world = World(tmp_path, {}, "1", recommended=recommended, defaults=("5",))
+    assert predict_boot(world.gather()).values == expected
 
 
 @pytest.mark.parametrize(

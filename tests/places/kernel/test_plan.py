@@ -15,7 +15,7 @@ from mlhost_limits.kernel.plan import (
     KernelPlan,
     plan_kernel,
 )
-from mlhost_limits.kernel.policy import KernelValue
+from mlhost_limits.kernel.policy import KernelValue, read_kernel
 from mlhost_limits.kernel.sysctl_conf import (
     DROP_IN,
     find_boot_default,
@@ -104,6 +104,20 @@ def test_a_value_that_is_met_at_boot_is_left_alone(
     planned = plan(wanted, files, running)
     assert planned.section.edits == ()
     assert planned.writes == ()
+
+
+def test_a_later_line_that_states_enough_is_not_in_the_way() -> None:
+    files = {LATER: f"{MAPS} = 262144", "/etc/sysctl.d/99-z.conf": f"{MAPS} = 5"}
+    found = plan({MAPS: 262144}, files).section.shortfalls
+    assert [one.foreign.path for one in found] == ["/etc/sysctl.d/99-z.conf"]
+
+
+def test_a_minimum_may_be_the_maximum() -> None:
+    problems: list[str] = []
+    assert read_kernel({MAPS: {"min": 5, "max": 5}}, problems) == {MAPS: KernelValue(5, 5)}
+    assert problems == []
+    read_kernel({MAPS: {"min": 6, "max": 5}}, problems)
+    assert problems == [f"kernel.{MAPS}: min 6 is above max 5"]
 
 
 def test_a_file_says_why_a_key_is_not_in_it() -> None:

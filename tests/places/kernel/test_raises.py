@@ -43,6 +43,11 @@ def test_it_is_read_after_what_beat_it(tmp_path: Path) -> None:
     assert paste(tmp_path, ("4",), line) == "95-site.conf: fs.nr_open = 4"
 
 
+def test_it_hides_what_has_its_name(tmp_path: Path) -> None:
+    line = Declaration("/usr/lib/sysctl.d/95-site.conf", 1, "fs.nr_open = 9", 9)
+    assert paste(tmp_path, ("4",), line) == "95-site.conf: fs.nr_open = 4"
+
+
 @pytest.mark.parametrize(
     "path", ["/etc/rc.local", "/etc/tmpfiles.d/a.conf", "/etc/tuned/x/tuned.conf"]
 )

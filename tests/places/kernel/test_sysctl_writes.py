@@ -67,6 +67,7 @@ def winner(*texts: str, reader: Reader = SYSTEMD, key: str = TTL) -> object:
         (["net.* = 10"], None, None),
         (["net.ipv4.ip_*x = 10"], None, None),
         ([f"{TTL} = 10", "net.ipv4.*_ttl = 11"], 10, 10),
+        (["net.ipv4.*_ttl = 10\nnet.ipv6.{a,b*} = 1"], 10, 10),
         (["net//ipv4/ip_default_ttl = 10", "net.ipv4.*_ttl = 11"], 10, 11),
         (["net.ipv4.*_ttl = 11", "net.ipv4.ip_* = 12"], 12, 12),
         (["net.ipv4.*_ttl = 11", "net.ipv4.ip_* = x"], 11, 11),

@@ -15,6 +15,7 @@ from mlhost_limits.processes.causes import (
     Moment,
     Run,
     Verdict,
+    blame_starter,
     explain_run,
     find_start_causes,
     finish,
@@ -89,6 +90,7 @@ def test_a_service_that_was_started_under_a_lower_nr_open() -> None:
     facts = unit({UNIT: service("LimitNOFILE=2000000")}, around)
     pair, has = Rlimit(2000000, 2000000), Rlimit(1048576, 1048576)
     run = RUN._replace(limits=nofile(has), loaded=nofile(pair))
+    run = run._replace(changed=run.started, changed_path=UNIT)
     verdict = explain_run("nofile", Limit(2000000), run, facts, facts)
     assert codes(verdict) == ["unit-not-restarted"]
     assert "and fs.nr_open was raised; it still has 1048576:1048576" in verdict.causes[0].text
@@ -361,6 +363,11 @@ def test_a_process_whose_starter_has_as_little_is_as_old() -> None:
 def test_another_program_that_sets_a_limit_is_left_to_a_person() -> None:
     (cause,) = explain(RUN._replace(starters=(starter("softlimit -o 1024 x", 1024),))).causes
     assert (cause.code, cause.remedy.commands) == ("unit-start-sets-limit", ())
+
+
+def test_a_line_without_a_number_is_left_to_a_person() -> None:
+    at = Declaration(UNIT, 0, "ulimit -n 1024", 1024)
+    assert blame_starter(at, FACTS).remedy.commands == ()
 
 
 def test_nothing_is_finished_where_nothing_is_wrong() -> None:

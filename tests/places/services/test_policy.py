@@ -7,8 +7,9 @@ import pytest
 from mlhost_limits.core.reader import Limit, PolicyError
 from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.schema import load_policy
-from mlhost_limits.services.lockouts import find_service_lockouts
+from mlhost_limits.services.lockouts import LEAST_TASKS, find_service_lockouts
 from mlhost_limits.services.policy import ServicesPolicy, UnitRule, find_rule
+from mlhost_limits.sessions.lockouts import FLOORS
 
 ALL = UnitRule({"memlock": Limit(UNLIMITED, UNLIMITED)}, 32768)
 
@@ -152,6 +153,13 @@ def test_other_units_may_have_as_little_as_they_like(name: str) -> None:
 )
 def test_units_that_logins_need(name: str) -> None:
     assert len(lockouts(units={name: {"tasks": 1}})) == 1
+
+
+def test_the_least_that_logins_need_is_enough() -> None:
+    rule = {"nofile": FLOORS["nofile"].least, "tasks": LEAST_TASKS}
+    assert not lockouts(default=rule, units={"ssh.service": rule})
+    few = {"nofile": FLOORS["nofile"].least - 1, "tasks": LEAST_TASKS - 1}
+    assert len(lockouts(units={"ssh.service": few})) == 2
 
 
 def test_a_time_limit_for_all_services_is_one_for_sshd() -> None:

@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import pytest
+from mlhost_limits.core.cause import Cause, Remedy
 from mlhost_limits.core.distribution import Dialect
 from mlhost_limits.core.finding import Requirement
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.values import RLIMITS, Rlimit, User
+from mlhost_limits.core.values import RLIMITS, Declaration, Rlimit, User
 from mlhost_limits.sessions.causes import find_session_causes
-from mlhost_limits.sessions.facts import SessionFacts, find_early_ending
+from mlhost_limits.sessions.doubts import doubt_daemon, doubt_sudo
+from mlhost_limits.sessions.facts import SessionFacts, find_early_ending, find_ending
 from mlhost_limits.sessions.model import FD_SETSIZE, Start, find_baseline, is_taken
 from mlhost_limits.sessions.pam_limits import read_lines
-from mlhost_limits.sessions.reach import EarlierCall
+from mlhost_limits.sessions.reach import EarlierCall, Hindrance
 from mlhost_limits.sessions.unread import find_unread
 
 CONF, D = "/etc/security/limits.conf", "/etc/security/limits.d"
@@ -123,6 +125,27 @@ def test_what_is_there_already_needs_no_capability(may_raise: bool, hard: int, t
 def test_a_session_starts_with_no_more_than_select_can_hold() -> None:
     assert find_baseline("nofile", START) == Rlimit(FD_SETSIZE, 524288)
     assert FD_SETSIZE == 1024
+
+
+def test_what_is_refused_ends_a_session_only_where_it_is_read() -> None:
+    dialect = Dialect(1023)
+    lines = tuple(read_lines({CONF: "alice - nofile 2000000\n"}, dialect))
+    facts = gather("")._replace(dialect=dialect, lines=lines)
+    assert find_ending(facts) == "nofile"
+    cause = Cause("x", "", Remedy(""))
+    unread, read = Hindrance(cause), Hindrance(cause, lines)
+    assert find_ending(facts._replace(hindrances=(unread, read))) is None
+    assert find_ending(facts._replace(hindrances=(read, unread))) == "nofile"
+
+
+def test_what_a_doubt_says() -> None:
+    at = Declaration("/etc/sudoers", 3, "Defaults x", "")
+    assert doubt_sudo(at, "nofile").cause.text.endswith(" sets nofile after PAM did")
+    assert doubt_sudo(at, "").cause.text.endswith(" keeps sudo from its own session of PAM")
+    cause = doubt_daemon("sshd is old", "/etc/x.conf")
+    assert cause.text == "sshd is old, and no limits file states both"
+    assert (cause.at and cause.at.place) == "/etc/x.conf"
+    assert doubt_daemon("sshd is old", "").at is None
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,8 @@ BOTH = ("soft", "hard")
         ("python3 -c 'import resource; resource.setrlimit(7, (5, 5))'", [("", BOTH, "")]),
         ("echo `ulimit -Hn`", [("", BOTH, "")]),
         ("ulimit -n512", [("nofile", BOTH, 512)]),
+        ("prlimit --pid $P --nofile=512", [("nofile", BOTH, 512)]),
+        ("prlimit $O --pid 5", [("", BOTH, "$O")]),
         ("ulimit 2>/dev/null -Sn 512", [("nofile", ("soft",), 512)]),
         ("ulimit -n >&2 512", [("nofile", BOTH, 512)]),
         ("PS1='a # b'; ulimit -n 512", [("nofile", BOTH, 512)]),
@@ -146,6 +148,9 @@ def test_a_backslash_joins_a_line_to_the_next(
         ("[ -t 1 ] || exec \\\n /etc/wrap", [], 1),
         ("D=\\\n/etc\n. \\\n$D/a", ["/etc/a"], 0),
         ("PS1='a # b'; . /etc/a", ["/etc/a"], 0),
+        ("export BASH_ENV=/etc/a", ["/etc/a"], 0),
+        ("A=/a\nB=$A/b\nC=$B/c\nD=$C/d\n. $D/e", ["/a/b/c/d/e"], 0),
+        ("A=/a\nB=$A/b\nC=$B/c\nD=$C/d\nE=$D/e\n. $E/f", [], 1),
         ("exec 2>/dev/null; exec >&2; exec {fd}<x; exec <x", [], 0),
         ("execute x; nexec y", [], 0),
         (
@@ -162,6 +167,13 @@ def test_what_a_file_has_a_shell_read_or_become(text: str, named: list[str], unc
     rows = text.split("\n")
     for at in (*found.unclear, *found.becomes, *(at for _name, at in found.named)):
         assert (at.path, at.text) == (FILE, rows[at.line - 1])
+
+
+def test_a_line_that_goes_on_is_named_where_the_name_ends() -> None:
+    found = find_sources(". /etc/a\\\n; . /etc/b\\\n;c\n. /etc/c", FILE, "/h")
+    assert [(name, at.line) for name, at in found.named] == [
+        ("/etc/a", 1), ("/etc/b", 2), ("/etc/c", 4),
+    ]  # fmt: skip
 
 
 def test_of_a_file_that_names_too_many_files_the_rest_is_unclear(

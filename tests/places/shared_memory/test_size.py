@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mlhost_limits.docker.daemon_json import DockerDefaults, read_defaults
-from mlhost_limits.shared_memory.size import TOO_LARGE, format_shm_size, parse_shm_size
+from mlhost_limits.shared_memory.size import (
+    DEFAULT_SHM_SIZE,
+    TOO_LARGE,
+    format_shm_size,
+    parse_shm_size,
+)
 
 from tests.worlds.docker_defaults import collect_defaults
 
@@ -65,6 +70,11 @@ def test_escapes_in_a_size_are_not_decoded() -> None:
 def test_a_written_size_is_read_back(size: int) -> None:
     """Every size that is written is read as the same number of bytes."""
     assert parse_shm_size(format_shm_size(size)) == size
+
+
+def test_what_a_container_has_that_states_nothing() -> None:
+    """DefaultShmSize of moby."""
+    assert DEFAULT_SHM_SIZE == 64 * 1024 * 1024
 
 
 def test_sizes_are_written_short() -> None:

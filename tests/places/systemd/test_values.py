@@ -83,6 +83,26 @@ LIMITS = {
 
 
 @pytest.mark.parametrize(
+    ("unit", "microseconds"),
+    [
+        ("us", 1),
+        ("ms", 1000),
+        ("s", 10**6),
+        ("min", 60 * 10**6),
+        ("m", 60 * 10**6),
+        ("h", 3600 * 10**6),
+        ("d", 24 * 3600 * 10**6),
+        ("w", 7 * 24 * 3600 * 10**6),
+        ("M", 365.25 / 12 * 24 * 3600 * 10**6),
+        ("y", 365.25 * 24 * 3600 * 10**6),
+    ],
+)
+def test_the_units_of_time(unit: str, microseconds: float) -> None:
+    limit = parse_limit_setting("LimitRTTIME", f"3{unit}")
+    assert limit == Rlimit(int(3 * microseconds), int(3 * microseconds))
+
+
+@pytest.mark.parametrize(
     ("key", "value", "soft", "hard"),
     [(key, *case) for key, cases in LIMITS.items() for case in cases],
 )

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Of a shell's line is known what it runs here, what it only says, and what a condition decides."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.kernel.boot_shell import (
+    find_commands,
+    find_comment,
+    find_dependent,
+    find_targets,
+    is_command,
+    is_talk,
+    list_bare,
+    put_braces,
+    put_folders,
+)
+
+SET = "sysctl -w a.b=1"
+
+
+@pytest.mark.parametrize(
+    ("line", "commands"),
+    [
+        ("a", ["a"]),
+        ("a; b | c", ["a", " b ", " c"]),
+        ("a && b & c", ["a ", "", " b ", " c"]),
+        ("a 2>&1; b", ["a 2>&1", " b"]),
+        ("a &> b; c", ["a &> b", " c"]),
+        ("a 'b; c' \"d | e\"; f", ["a 'b; c' \"d | e\"", " f"]),
+        ("a \\; b; c", ["a \\; b", " c"]),
+        ("a '\\'; b", ["a '\\'", " b"]),
+        ("(a)", ["", "a", ""]),
+        ("`a`", ["", "a", ""]),
+    ],
+)
+def test_the_commands_of_a_line(line: str, commands: list[str]) -> None:
+    assert [line[start:end] for start, end in find_commands(line)] == commands
+
+
+@pytest.mark.parametrize(
+    ("line", "bare"),
+    [
+        (f"{SET} # x", f"{SET} "),
+        (f"{SET} '# x'", f"{SET} '# x'"),
+        ("# x", ""),
+        ("a#b", "a#b"),
+        ("a;#b", "a;"),
+        ('a "b # c', 'a "b # c'),
+        ("a \\# b", "a \\# b"),
+    ],
+)
+def test_where_a_comment_starts(line: str, bare: str) -> None:
+    assert line[: find_comment(line)] == bare
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [
+        (f"echo {SET}", [""]),
+        (f"echo {SET}; {SET}", [f"; {SET}"]),
+        (f"echo {SET} | sh", [f"echo {SET} | sh"]),
+        (f"echo {SET} || {SET}", [f"|| {SET}"]),
+        (f"echo {SET} \\\n| sh", [f"echo {SET} \\", "| sh"]),
+        (f"echo $({SET})", [f"({SET})"]),
+        ("echo 1 > /proc/sys/a/b", ["echo 1 > /proc/sys/a/b"]),
+        ("echo 1 > /dev/null", [""]),
+        (f"ssh other {SET}", [""]),
+        (f"ssh localhost {SET}", [f"ssh localhost {SET}"]),
+        (f"cat <<E\n{SET}\nE\n{SET}", ["", "", "", SET]),
+        (f"cat <<E\n{SET}", ["", SET]),
+        (f"sh <<E\n{SET}\nE", ["sh <<E", SET, "E"]),
+        (f"echo 'a\n{SET}\n'\n{SET}", ["", "", "", SET]),
+        (f"echo 'a\n{SET}\n'; {SET}", ["", "", f"; {SET}"]),
+        (f"x\necho it\\'s\n{SET}", ["x", "", SET]),
+        (f"{SET} # echo", [SET]),
+    ],
+)
+def test_what_is_left_of_lines(text: str, bare: list[str]) -> None:
+    lines = list(list_bare(enumerate(text.split("\n"), 1)))
+    assert [one.bare.strip() for one in lines] == bare
+    assert [one.number for one in lines] == list(range(1, len(lines) + 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "sure"),
+    [
+        (SET, [True]),
+        (f"docker exec x {SET}", [False]),
+        (f"docker ps; {SET}", [True]),
+        (f"docker exec x \\\n{SET}", [False, False]),
+        (f"docker exec x \\\n-it \\\n{SET}", [False, False, False]),
+        (f"docker ps\n{SET}", [True, True]),
+        (f"docker ps $({SET})", [False]),
+    ],
+)
+def test_what_may_be_set_elsewhere_is_not_sure(text: str, sure: list[bool]) -> None:
+    assert [one.is_sure for one in list_bare(enumerate(text.split("\n"), 1))] == sure
+
+
+@pytest.mark.parametrize(
+    ("text", "dependent"),
+    [
+        (f"{SET}\n{SET}", []),
+        (f"if x; then\n{SET}\nfi\n{SET}", [0, 1, 2]),
+        (f"if x; then {SET}; fi\n{SET}", [0]),
+        (f"f() {{\n{SET}\n}}\n{SET}", [0, 1, 2]),
+        (f"x || {SET}\n{SET}", [0]),
+        (f"x && {SET}\n{SET}", []),
+        (f"[ -e /x ] && {SET}\n{SET}", [0]),
+        (f"[ -x /sbin/a ] && /sbin/a\n{SET}", []),
+        (f"if [ -x /sbin/a ]; then /sbin/a; fi\n{SET}", []),
+        (f"if [ -x /sbin/a ]; then /sbin/b; fi\n{SET}", [0]),
+        (f"[ -e /x ] || exit 0\n{SET}", [0, 1]),
+        (f"x && exit\n{SET}", [1]),
+        (f"x && echo exit\n{SET}", []),
+        (f"if x; then\nexit\nfi\n{SET}", [0, 1, 2, 3]),
+        (f"fi\n{SET}\nif x\n{SET}\n", [2, 3, 4]),
+        (f"echo 'if x'\n{SET}", []),
+        (f"for a in b; do\nfor c in d; do\nx\ndone\n{SET}\ndone\n{SET}", [0, 1, 2, 3, 4, 5]),
+    ],
+)
+def test_what_a_condition_decides_on(text: str, dependent: list[int]) -> None:
+    assert sorted(find_dependent(text.split("\n"))) == dependent
+
+
+@pytest.mark.parametrize(
+    ("command", "talks"),
+    [
+        ("echo a", True),
+        ("then echo a", True),
+        ("echo a > /tmp/x", True),
+        ("echo a > /proc/sys/a/b", False),
+        ("tee /tmp/x", True),
+        ("tee -a /tmp/x", True),
+        ("tee /proc/sys/a/b", False),
+        ("tee /tmp/x /proc/sys/a/b", False),
+        ("tee /tmp/x < /proc/sys/a/b", True),
+        ("echo `a`", False),
+        ("echo $(a)", False),
+        ("cat <(a)", False),
+        ("sudo -u bob sysctl -w a.b=1", True),
+        ("sudo -u root sysctl -w a.b=1", False),
+        ("sysctl -w a.b=1", False),
+    ],
+)
+def test_what_only_says_something(command: str, talks: bool) -> None:
+    assert is_talk(command) is talks
+
+
+def test_the_files_to_which_a_command_speaks() -> None:
+    assert find_targets("echo a > /x 2>> /y '> /z' \">/w\"") == ["/x", "/y"]
+
+
+@pytest.mark.parametrize(
+    ("line", "put"),
+    [
+        ("a.{b,c}=1", "a.b=1 a.c=1"),
+        ("x a{b,c}", "x ab ac"),
+        ("a  {b}", "a  {b}"),
+        ("a  b,c", "a  b,c"),
+    ],
+)
+def test_what_bash_makes_of_braces(line: str, put: str) -> None:
+    assert put_braces(line) == put
+
+
+@pytest.mark.parametrize(
+    ("text", "put"),
+    [
+        ("D=/opt/a\n$D/b ${D}/c", "D=/opt/a\n/opt/a/b /opt/a/c"),
+        ('D="/opt/a/"\nsh "$D"/b', 'D="/opt/a/"\nsh /opt/a/b'),
+        ('$(dirname "$0")/b', "/etc/b"),
+        ("E=/opt/a", "E=/opt/a"),
+        ("$D/b", "$D/b"),
+    ],
+)
+def test_folders_in_the_place_of_variables(text: str, put: str) -> None:
+    assert put_folders("/etc/rc.local", text) == put
+
+
+@pytest.mark.parametrize(
+    ("before", "runs"),
+    [
+        ("", True),
+        ("true; ", True),
+        ("sudo ", True),
+        ("echo ", False),
+        ("ExecStart=-", True),
+        ("ls | sh ", True),
+        ("cp a ", False),
+    ],
+)
+def test_what_stands_where_a_command_does(before: str, runs: bool) -> None:
+    assert is_command(before) is runs
