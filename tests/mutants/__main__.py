@@ -37,7 +37,7 @@ FAST = ("-m", "not host and not slow", "--hypothesis-profile", "quick", "-p", "n
 LEFT_OUT = ("--ignore-glob", "*_oracle.py", "--ignore-glob", "*_on_host.py")
 SUITES = ("tests/library", "tests/places", "tests/verbs")
 WANTED = {"pure": 0.95, "rest": 0.85}
-SECONDS = 240
+SECONDS = 150
 MOST_TESTS = 200
 """More tests than that run a line: these, from all files, are enough to look at it."""
 

@@ -134,7 +134,7 @@ class _Child(NamedTuple):
     until: float
 
     def read(self) -> str | None:
-        """Return what a child told that has ended, or is ended for it is late; else ``None``."""
+        """Return what a child told that has ended; ``outside`` where it was late, else ``None``."""
         ended, _status = os.waitpid(self.pid, os.WNOHANG)
         if not ended:
             if time.monotonic() < self.until:
@@ -142,6 +142,8 @@ class _Child(NamedTuple):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
+            os.close(self.pipe)
+            return OUTSIDE
         os.set_blocking(self.pipe, False)
         try:
             return os.read(self.pipe, _LONGEST).decode()
