@@ -320,8 +320,8 @@ def test_each_value_that_is_assumed_is_told_in_words() -> None:
     run = RUN._replace(assumed=keys, ranks_per_node=2, loaders=3)
 
     def count(one: Training) -> int:
-        return one.loaders + one.ranks_per_node + (one.batch_size or 0)
+        return int(one.loaders + one.ranks_per_node + (one.batch_size or 0))
 
     told = verdict.decide(run, None, count, "").text
-    for words in ("with 2 ranks", "with 3 loaders at a time", "where a batch takes 1 MiB"):
+    for words in ("with 2 ranks", "with 3 loaders at a time", "where a batch takes 1.0 MiB"):
         assert words in told
