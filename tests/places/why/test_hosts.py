@@ -7,7 +7,7 @@ import pytest
 from mlhost_limits.why.faults import find_faults
 from mlhost_limits.why.hosts import find_hosts
 from mlhost_limits.why.kills import Line, find_kills
-from mlhost_limits.why.log_text import Words, find_path
+from mlhost_limits.why.log_text import Words, find_block, find_path
 from mlhost_limits.why.verdict import judge_words
 
 TAIL = ",oom_memcg=/a,task_memcg=/a/b,task=python3,pid={},uid=7"
@@ -112,3 +112,36 @@ def test_what_came_after_a_message_counts(lines: list[str], is_told: bool) -> No
     assert (verdict is not None and verdict.reason.code == "nofile") is is_told or (
         is_told and verdict is not None and bool(verdict.earlier)
     )
+
+
+TRACEBACK = "Traceback (most recent call last):"
+
+
+@pytest.mark.parametrize(
+    ("lines", "number", "first", "end"),
+    [
+        ([f"line {number}" for number in range(12)], 5, 1, 10),
+        ([TRACEBACK, *["  a"] * 20, FAILED], 21, 0, 22),
+        ([TRACEBACK, "ValueError: x", *["b"] * 8, FAILED], 10, 6, 11),
+        ([TRACEBACK, *["b"] * 3, FAILED], 4, 0, 5),
+        ([TRACEBACK, *["  a"] * 8, f"  {FAILED}"], 9, 5, 10),
+    ],
+)
+def test_a_line_is_seen_with_its_traceback_or_with_four_lines_on_each_side(
+    lines: list[str], number: int, first: int, end: int
+) -> None:
+    assert find_block(Words("\n".join(lines)), number) == "\n".join(lines[first:end])
+
+
+def test_of_a_very_long_line_both_ends_are_read() -> None:
+    line = "".join(chr(97 + number % 26) for number in range(1101))
+    assert Words(line[:1100])[0] == line[:1100]
+    assert Words(line)[0] == f"{line[:700]} ... {line[-400:]}"
+
+
+@pytest.mark.parametrize(("after", "code"), [(1499, "nofile"), (1500, "exception")])
+def test_a_plain_error_counts_before_what_stands_far_above(after: int, code: str) -> None:
+    lines = [FAILED, *["x"] * (after - 1), "ValueError: y"]
+    verdict = judge_words(Words("\n".join(lines)))
+    assert verdict
+    assert (verdict.reason.code, bool(verdict.earlier)) == ("exception", code == "nofile")
