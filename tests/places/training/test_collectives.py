@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.training.collectives import (
+    count_mapped_by_groups,
     count_of_groups,
+    count_threads_of_groups,
+    count_threads_of_rank,
     find_backend,
     find_groups,
     find_world,
@@ -51,3 +54,21 @@ def test_how_many_descriptors_groups_take(run: Training, needed: int) -> None:
 )
 def test_who_talks_to_whom(run: Training, world: int, groups: int, backend: str) -> None:
     assert (find_world(run), find_groups(run), find_backend(run)) == (world, groups, backend)
+
+
+@pytest.mark.parametrize(
+    ("run", "first", "all_of_them", "mapped"),
+    [
+        (Training(), 0, 0, 0),
+        (Training(groups=1), 4, 4, 12),
+        (Training(ranks_per_node=3), 4, 4 + 2 * 3, 12),
+        (Training(ranks_per_node=3, groups=2), 7, 7 + 2 * 6, 24),
+        (Training(ranks_per_node=3, groups=2, backend="nccl"), 0, 0, 24),
+    ],
+)
+def test_a_group_has_threads_in_each_rank_and_the_store_has_one(
+    run: Training, first: int, all_of_them: int, mapped: int
+) -> None:
+    assert count_threads_of_rank(run) == first
+    assert count_threads_of_groups(run) == all_of_them
+    assert count_mapped_by_groups(run) == mapped

@@ -43,6 +43,9 @@ def test_the_run_that_asks_is_no_other_run() -> None:
         (Process(1, "python", (), "/out/run"), "works in /out/run"),
         (Process(1, "python", ("python", "/outside/x"), "/outside"), ""),
         (Process(1, "bash", ("bash",), "/out"), ""),
+        (Process(1, "a.out", ("a.out", "python3"), "/out"), ""),
+        (Process(1, "python3", ("python3", "-m", "train", "tensorboard"), "/out"), "works in /out"),
+        (Process(1, "python3", ("python3", "-u", "t.py", "tensorboard"), "/out"), "works in /out"),
         (Process(1, "vim", ("vim", "/out/log")), ""),
         (Process(1, "python3", ("python3", "/usr/bin/tensorboard", "--logdir", "/out")), ""),
         (Process(1, "python3", ("python3", "-m", "http.server"), "/out"), ""),
@@ -106,6 +109,7 @@ def test_runs_are_named_and_counted() -> None:
     assert finding.observation.value == "pid 2, 3, 4, 5, 6, and 2 more"
     assert finding.causes[0].text.startswith("python (pid 2) works in /out, python (pid 3)")
     assert judge_runs("/out", runs[:1], False).observation.value == "pid 2"
+    assert judge_runs("/out", runs[:5], True).observation.value == "pid 2, 3, 4, 5, 6"
 
 
 def test_without_any_it_passes_where_all_would_have_been_seen() -> None:

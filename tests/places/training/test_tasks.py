@@ -10,7 +10,7 @@ import pytest
 from mlhost_limits.training import tasks_read
 from mlhost_limits.training.cgroup_read import read_task_levels
 from mlhost_limits.training.loader import Bound, Plan
-from mlhost_limits.training.policy import Training
+from mlhost_limits.training.policy import DeepSpeed, Training
 from mlhost_limits.training.tasks import (
     TaskRoom,
     blame_nproc,
@@ -39,6 +39,9 @@ PLAN = Plan(7, ())
         (Training(start_method="spawn", ranks_per_node=2, groups=0), 0, 4),
         # Three threads for each group in each rank, and one for the store.
         (Training(ranks_per_node=2), 0, 4 + 7),
+        (Training(library="trl"), 0, 4),
+        (Training(deepspeed=DeepSpeed(3, 10**9, 10**6, 1)), 0, 3),
+        (Training(deepspeed=DeepSpeed(2, 10**9, 10**6, 1)), 0, 2),
         (Training(ranks_per_node=2, groups=3), 0, 4 + 19),
         (Training(ranks_per_node=2, groups=3, backend="nccl"), 0, 4),
     ],
@@ -90,6 +93,9 @@ def test_a_cgroup_gets_enough_from_who_made_it(folder: str, command: str) -> Non
     assert [" ".join(words) for words in cause.remedy.commands] == ([command] if command else [])
     assert "allow 60 tasks there" in cause.remedy.text
     assert "a run with 9 workers takes 25 tasks" in cause.text
+    for workers, told in ((1, "a run with 1 worker takes"), (None, "a run with 0 workers takes")):
+        cause = blame_tasks(Training(workers=workers), 25, room, PLAN)
+        assert cause.text.startswith(told)
 
 
 def test_what_the_user_runs_already_counts() -> None:

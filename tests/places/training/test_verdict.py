@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -173,6 +174,8 @@ def test_every_cause_of_a_run_says_which_it_is() -> None:
         for one in settle([fail(tight, line), fail(workers), fail(sure, line), fail(workers)], RUN)
     ]
     assert told == [[TIGHT, TIGHT], [TIGHT], [CANNOT, CANNOT], [CANNOT]]
+    found = list(settle([fail(line), fail(workers)], RUN))
+    assert [one.causes[0].verdict for one in found] == [CANNOT, TIGHT]
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -190,7 +193,10 @@ def test_a_fact_of_a_folder_or_a_gpu_says_which_it_is(code: str) -> None:
         ("checkpoint-broken", 0, Training(resume=True), CANNOT),
         ("checkpoint-broken", 0, Training(), TIGHT),
         ("folder-full", 1, Training(), CANNOT),
+        ("folder-full", 2, Training(), TIGHT),
         ("folder-full", GIB, Training(), TIGHT),
+        ("folder-full", None, Training(), CANNOT),
+        ("gpu-little-memory", None, Training(), CANNOT),
         ("gpu-little-memory", GIB, Training(gpus=Gpus(1, GIB)), CANNOT),
         ("gpu-little-memory", GIB + 1, Training(gpus=Gpus(1, GIB)), TIGHT),
         ("gpu-little-memory", 1, Training(gpus=Gpus(1)), TIGHT),
@@ -198,7 +204,9 @@ def test_a_fact_of_a_folder_or_a_gpu_says_which_it_is(code: str) -> None:
         ("output-in-use", 0, Training(), TIGHT),
     ],
 )
-def test_a_fact_kills_for_sure_or_not(code: str, needed: int, run: Training, word: str) -> None:
+def test_a_fact_kills_for_sure_or_not(
+    code: str, needed: int | None, run: Training, word: str
+) -> None:
     wanted = Requirement("path:/x", "free space", "value", needed)
     finding = Finding(FAIL, wanted, Observation(0, ""), (blame(code, "seen", "fix"),))
     assert [cause.verdict for one in settle([finding], run) for cause in one.causes] == [word]
@@ -240,3 +248,80 @@ def test_the_last_line_says_what_becomes_of_a_run() -> None:
     others = [fail(Cause("pam-line", "a host's", Remedy(""))), fail(sure)._replace(status=WAIVED)]
     assert tell_no_go(others) == ""
     assert not format_report(others)[-1].startswith("no-go")
+
+
+KEPT = Training(
+    workers=2,
+    hold=1,
+    tensors_per_batch=3,
+    batch_size=100,
+    ranks_per_node=2,
+    worker_memory=1000,
+    pinned_buffer=7,
+)
+BARE = Training(ranks_per_node=2)
+
+
+@pytest.mark.parametrize(
+    ("count", "kept", "bare"),
+    [
+        (verdict.count_least_files, 3 + 2 * 4 + 2 * 3, 3),
+        (verdict.count_least_mappings, 2 * 3, 0),
+        (verdict.count_least_mapped, 1000, 0),
+        (verdict.count_least_shm, 2 * 2 * 100, 0),
+        (verdict.count_least_tasks, 2 * (1 + 2 * 3), 2),
+        (verdict.count_least_memory, 2 * (2 * 1000 + 7) + 400, 0),
+    ],
+)
+def test_what_a_run_takes_at_least(count: Callable[[Training], int], kept: int, bare: int) -> None:
+    assert count(KEPT) == kept
+    assert count(BARE) == bare
+    unknown = KEPT._replace(tensors_per_batch=None, batch_size=None)
+    assert count(unknown) == count(KEPT._replace(tensors_per_batch=0, batch_size=0))
+
+
+@pytest.mark.parametrize(
+    ("offloads", "nodes", "size"),
+    [
+        ((True, True), 1, 10**10),
+        ((True, True), 4, 10**10 // 4),
+        ((True, False), 1, 8 * 10**9),
+        ((False, False), 1, 0),
+    ],
+)
+def test_the_states_of_what_is_trained(offloads: tuple[bool, bool], nodes: int, size: int) -> None:
+    spread = TRAINED._replace(
+        offload_optimizer=offloads[0], offload_parameters=offloads[1], nodes=nodes
+    )
+    assert verdict.count_least_states(Training(deepspeed=spread)) == size
+    assert verdict.count_least_memory(Training(deepspeed=spread)) == size
+    assert verdict.count_least_states(Training()) == 0
+
+
+@pytest.mark.parametrize(
+    ("assumed", "has", "told"),
+    [
+        ((), 38, "it cannot run: at least 39 are needed"),
+        ((), 39, "it is tight, an estimate: WHY"),
+        ((), None, "it is tight, an estimate: WHY"),
+        (("batch_size",), 39, "it is tight, an estimate: WHY"),
+        (("workers",), 38, "it is tight, an estimate: with 8 workers, as assumed"),
+        (("workers",), 39, "it is tight, an estimate: WHY; with 8 workers, as assumed"),
+        (("workers", "tensors_per_batch"), 2, "it cannot run: at least 3 are needed"),
+    ],
+)
+def test_what_there_is_decides(assumed: tuple[str, ...], has: int | None, told: str) -> None:
+    run = RUN._replace(assumed=assumed)
+    assert verdict.decide(run, has, verdict.count_least_files, "WHY").text == told
+
+
+def test_each_value_that_is_assumed_is_told_in_words() -> None:
+    keys = ("workers", "batch_size", "ranks_per_node", "loaders")
+    run = RUN._replace(assumed=keys, ranks_per_node=2, loaders=3)
+
+    def count(one: Training) -> int:
+        return int(one.loaders + one.ranks_per_node + (one.batch_size or 0))
+
+    told = verdict.decide(run, None, count, "").text
+    for words in ("with 2 ranks", "with 3 loaders at a time", "where a batch takes 1.0 MiB"):
+        assert words in told

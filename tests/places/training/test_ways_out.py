@@ -60,6 +60,25 @@ def test_a_model_is_spread_otherwise_where_that_fits() -> None:
     assert spread_otherwise(SPREAD, 0) == ""
 
 
+def test_every_other_stage_is_told_where_it_just_fits() -> None:
+    both = spread_otherwise(SPREAD, 10**15)
+    assert all(f"; ZeRO-{stage} without offload" in both for stage in (2, 3))
+    second = SPREAD._replace(stage=2, largest_layer=0, offload_parameters=False)
+    alone = spread_otherwise(second, 10**15)
+    assert ("ZeRO-3" in alone, "; ZeRO-2 without offload" in alone) == (False, True)
+    free = find_floor(SPREAD._replace(stage=2)).node
+    assert "; ZeRO-2 needs" in spread_otherwise(SPREAD, free)
+    assert "; ZeRO-2 needs" not in spread_otherwise(SPREAD, free - 1)
+    assert "without" not in spread_otherwise(SPREAD._replace(offload_optimizer=False), 10**15)
+
+
+def test_a_model_is_spread_over_64_nodes_at_most() -> None:
+    free = find_floor(SPREAD._replace(nodes=64)).node
+    assert spread_otherwise(SPREAD, free).startswith("; on 64 nodes it needs")
+    assert "on 64 nodes" not in spread_otherwise(SPREAD, free - 1)
+    assert "on 65 nodes" not in spread_otherwise(SPREAD, free - 1)
+
+
 @pytest.mark.parametrize(
     ("place", "told"),
     [

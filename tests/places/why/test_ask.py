@@ -100,3 +100,41 @@ def test_enough_is_what_it_takes_or_twice_what_there_is(
     item: str, has: int | None, needed: int | None, enough: int
 ) -> None:
     assert find_enough(item, has, needed) == enough
+
+
+@pytest.mark.parametrize(
+    ("item", "enough", "most"),
+    [
+        ("fs.inotify.max_user_instances", 2**10, 2**31 - 1),
+        ("fs.inotify.max_user_watches", 2**20, 2**31 - 1),
+        ("vm.max_map_count", 2**18, 2**31 - 1),
+        ("kernel.keys.maxkeys", 2000, 2**31 - 1),
+        ("kernel.threads-max", 2**18, 2**29),
+        ("kernel.pid_max", 2**18, 2**22),
+        ("kernel.shmmni", 2**13, 2**15),
+        ("kernel.pty.max", 2**13, 2**20),
+        ("net.core.somaxconn", 2**12, 2**31 - 1),
+        ("user.max_user_namespaces", 2**14, 2**31 - 1),
+    ],
+)
+def test_of_a_sysctl_that_counts_no_more_is_asked_than_the_kernel_takes(
+    item: str, enough: int, most: int
+) -> None:
+    assert ask_enough(item, "session", "root", None, None) == {"kernel": {item: enough}}
+    assert ask_enough(item, "session", "root", most - 1, None) == {"kernel": {item: most}}
+    assert ask_enough(item, "session", "root", most, None) == {}
+
+
+def test_of_open_files_a_host_is_asked_for_no_more_than_the_kernel_counts() -> None:
+    assert ask_enough("fs.file-max", "session", "root", None, None) == {
+        "kernel": {"fs.file-max": 2**21}
+    }
+    assert ask_enough("fs.file-max", "session", "root", 2**62 - 1, None)
+    assert ask_enough("fs.file-max", "session", "root", 2**62, None) == {}
+
+
+@pytest.mark.parametrize(
+    ("item", "enough"), [("stack", 64 * 2**20), ("msgqueue", 8 * 2**20), ("shm_size", 8 * 2**30)]
+)
+def test_of_sizes_enough_is_never_little(item: str, enough: int) -> None:
+    assert find_enough(item, None, None) == enough
