@@ -140,10 +140,9 @@ def answer(verb: str, given: dict[str, Any], check_mode: bool, prefix: str) -> d
     """Return the result of a module whose arguments the controller has found right.
 
     What stands for a path may begin with a home of this host, of which no controller knows.
-
-    :param prefix: What the variables of the role begin with that was asked; nothing without one.
+    The variables of the role that asks begin with ``prefix``.
     """
-    from .core.option_names import NamedWith
+    from .core.option_names import NamedWith  # Not of modules by themselves.
 
     arguments, work = VERBS[verb]
     given = {name: _expand(given[name], one["type"]) for name, one in arguments.items()}
