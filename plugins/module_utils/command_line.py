@@ -303,7 +303,7 @@ _MORE = {
     "watch": "Standard streams, signals and the terminal are the command's; what is told goes to"
     " standard error. Exit status: the command's own; 127 if it is not found, 126 if it cannot be"
     " run, 2 if the question was refused.",
-    "why": "It tells a limit from what is none, how sure that is, the line at fault and the fix."
+    "why": "It says whether that was a limit, how sure that is, the line at fault and the fix."
     " Exit status: 1 if it was a limit, 0 if it was none, 2 if it may be either or nothing is"
     " known. Whoever is not root may ask for their own runs alone.",
     "completion": f'For bash, in ~/.bashrc: eval "$({NAME} completion bash)"',

@@ -182,13 +182,13 @@ def _is_mergeable(below: object, over: Mapping[str, object]) -> bool:
 
 def _read_policy(raw: Mapping[str, Any], given: Mapping[str, Any], problems: list[str]) -> Policy:
     groups = _group()
-    refuse_unknown("policy", {**raw, **given}, (*groups, WAIVERS), problems)  # Null ones too.
+    refuse_unknown("policy", {**raw, **given}, (*groups, WAIVERS), problems)
     sections: dict[str, object] = {}
     for top in filter(groups.__contains__, raw):
         if groups[top]:
-            stated = given.get(top) if isinstance(given.get(top), dict) else {}
-            nulls = {key: value for key, value in (stated or {}).items() if value is None}
-            refuse_unknown(top, nulls, groups[top], problems)
+            if isinstance(given.get(top), dict):  # Null ones too, which merging took out.
+                nulls = dict.fromkeys(given[top].keys() - raw[top].keys())
+                refuse_unknown(top, nulls, groups[top], problems)
             below = read_mapping(top, raw[top], groups[top], problems)
             sections.update({f"{top}.{name}": value for name, value in below.items()})
         else:

@@ -139,8 +139,7 @@ def _refuse(exc: OSError | ValueError) -> dict[str, Any]:
 def answer(verb: str, given: dict[str, Any], check_mode: bool, prefix: str) -> dict[str, Any]:
     """Return the result of a module whose arguments the controller has found right.
 
-    What stands for a path may begin with a home of this host, of which no controller knows.
-    The variables of the role that asks begin with ``prefix``.
+    A path may begin with a home of this host. Variables of the role begin with ``prefix``.
     """
     from .core.option_names import NamedWith  # Not of modules by themselves.
 
