@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import pytest
+import yaml
 
 from .messages import PLUGINS, TOP, Text, find_docstrings, find_documents, find_messages
 
@@ -101,3 +102,11 @@ def test_the_command_prints_every_error() -> None:
     assert [line for line in lines if line.endswith(": {root}: is not a directory")]
     assert len(lines) > 200
     assert not [line for line in lines if "\t" in line]
+
+
+def test_both_change_logs_say_the_same() -> None:
+    page = re.sub(r"\\(.)", r"\1", (TOP / "CHANGELOG.md").read_text(encoding="utf-8"))
+    told = re.findall(r"^\* (.*)$", re.sub("</?code>", "``", page), re.MULTILINE)
+    stated = yaml.safe_load((TOP / "changelogs" / "changelog.yaml").read_text(encoding="utf-8"))
+    for release in stated["releases"].values():
+        assert [one for one in release["changes"]["minor_changes"] if one not in told] == []
