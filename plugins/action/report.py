@@ -79,7 +79,7 @@ class ActionModule(ActionBase):
         dest = Path(words["dest"])
         stem = dest.stem if dest.suffix in ENDINGS.values() else dest.name
         if not dest.parent.is_dir():
-            raise ValueError(f"dest: {dest.parent} is not a directory")
+            raise ValueError(f"dest (mlhost_limits_audit_dest): {dest.parent} is not a directory")
         told = {"title": words["title"], "written": now}
         beside = gather_beside(words, task_vars, now)
         if self._task.check_mode:

@@ -122,7 +122,7 @@ def require_stated(policy: Policy, options: CheckOptions) -> None:
     asked = list_sections(options)
     if asked and not any(name in stated for name in asked):
         names = join_names(asked)
-        raise PolicyError([f"policy: states nothing for {names}, so nothing would be checked"])
+        raise PolicyError([f"policy: states nothing for {names}; a policy that does is accepted"])
 
 
 def list_sections(options: CheckOptions) -> list[str]:

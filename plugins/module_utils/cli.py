@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from .command_line import NAME, REFUSED, WELCOME, parse_words
+from .core.option_names import FLAG, NamedWith
 from .core.policy import SERVICES, TIME_LIMIT, CheckOptions
 from .core.profiles import DEFAULT_PROFILE
 from .core.quote import clean, say_error
@@ -69,7 +70,8 @@ def _run(words: Sequence[str]) -> int:
             sys.stdout.write(WELCOME)
             return REFUSED  # Nothing was checked, and a script may take 0 for a good host.
         arguments = parse_words(words)
-        return _COMMANDS[arguments.command](arguments)
+        with NamedWith(FLAG):
+            return _COMMANDS[arguments.command](arguments)
     except BrokenPipeError:
         pass  # Who reads has seen enough.
     except PolicyError as exc:

@@ -40,6 +40,7 @@ _MOST_SECONDS = 86400
 INTERNAL = ("monitor", "node-health")
 """What a timer and Slurm run."""
 
+_OWN = ("--help", "--version")
 SHELLS = ("bash", "zsh", "fish")
 STANDARD_FORMATS = ("sarif", "inspec")
 
@@ -80,14 +81,23 @@ def parse_words(words: Sequence[str]) -> argparse.Namespace:
         _refuse_empty(own, parser)
         return parser.parse_args(own, argparse.Namespace(words=command))
     _refuse_empty(words, parser)
+    _refuse_option_first(words, parser)
     return parser.parse_args(words)
+
+
+def _refuse_option_first(words: Sequence[str], parser: Parser) -> None:
+    """End with a sentence where an option stands before the command that it is for."""
+    first = words[0] if words else ""
+    name = first.partition("=")[0]
+    if name.startswith("-") and not any(own.startswith(name) for own in ("-h", *_OWN)):
+        parser.error(f"{first}: is not an option of {NAME} itself; a command comes first")
 
 
 def _refuse_empty(words: Sequence[str], parser: Parser) -> None:
     """End with a sentence where a word is empty: a variable that is not set, most of the time."""
     for before, word in zip(["", *words], words):
         if not word or re.fullmatch(r"--[a-z-]+=", word):
-            name = word[:-1] or (before if before.startswith("-") else "a word")
+            name = word[:-1] or (before if before.startswith("-") else f"the word after {before!r}")
             parser.error(f"{name}: is empty; leave it out, or state what is meant")
 
 
@@ -293,7 +303,7 @@ _MORE = {
     "watch": "Standard streams, signals and the terminal are the command's; what is told goes to"
     " standard error. Exit status: the command's own; 127 if it is not found, 126 if it cannot be"
     " run, 2 if the question was refused.",
-    "why": "It tells a limit from what is none, how sure that is, the line at fault and the fix."
+    "why": "It says whether that was a limit, how sure that is, the line at fault and the fix."
     " Exit status: 1 if it was a limit, 0 if it was none, 2 if it may be either or nothing is"
     " known. Whoever is not root may ask for their own runs alone.",
     "completion": f'For bash, in ~/.bashrc: eval "$({NAME} completion bash)"',

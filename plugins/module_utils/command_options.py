@@ -10,6 +10,8 @@ from typing import Any
 
 from .core.profiles import DEFAULT_PROFILE, PROFILE_NAMES, Asked
 
+_MOST_DIGITS = 10
+
 
 def add_profile(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument(
@@ -53,6 +55,20 @@ def read_amount(unit: str, most: float) -> Callable[[str], float]:
     return read
 
 
+def read_whole(what: str) -> Callable[[str], int]:
+    """Return what reads a whole number of something."""
+
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) < _MOST_DIGITS):
+            raise argparse.ArgumentTypeError(f"{text!r} was given; {what} is accepted")
+        return int(text)
+
+    return read
+
+
+_read_pid = read_whole("the number of a process")
+
+
 def add_why(why: argparse.ArgumentParser) -> None:
     why.usage = "%(prog)s [OPTION ...] [FILE ... | MESSAGE]"
     why.add_argument(
@@ -62,7 +78,9 @@ def add_why(why: argparse.ArgumentParser) -> None:
         help="logs of the run, of which the end is read, or one message in quotes; - or nothing"
         " for standard input",
     )
-    why.add_argument("--pid", type=int, metavar="N", help="a process of the run that still lives")
+    why.add_argument(
+        "--pid", type=_read_pid, metavar="N", help="a process of the run that still lives"
+    )
     why.add_argument("--unit", metavar="U", help="the systemd unit that it was")
     why.add_argument("--job", metavar="J", help="the job of Slurm that it was")
     why.add_argument("--container", metavar="C", help="the container of Docker that it was")
@@ -76,7 +94,7 @@ def add_why(why: argparse.ArgumentParser) -> None:
 def add_heal(heal: argparse.ArgumentParser) -> None:
     add_profile(heal, DEFAULT_PROFILE)
     add_policy(heal)
-    heal.add_argument("--pid", type=int, metavar="N", help="a process, and what it started")
+    heal.add_argument("--pid", type=_read_pid, metavar="N", help="a process, and what it started")
     heal.add_argument("--user", metavar="U", help="what a user runs")
     heal.add_argument("--unit", metavar="U", help="what runs in a systemd unit")
     heal.add_argument("--container", metavar="C", help="what runs in a container")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 
-from .command_options import read_amount
+from .command_options import read_amount, read_whole
 
 FORMATS = ("html", "json", "junit", "csv")
 REPORT = "mlhost-limits-report.html"
@@ -57,7 +57,7 @@ def add_plan_options(plan: argparse.ArgumentParser) -> None:
     )
     plan.add_argument(
         "--at-once",
-        type=int,
+        type=read_whole("a number of hosts"),
         metavar="K",
         default=5,
         help="how many hosts of a group may be worked on at once; default: %(default)s",

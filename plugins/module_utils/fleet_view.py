@@ -257,7 +257,9 @@ def summarize(fleet: Fleet, most: int = 5) -> str:
     for group in islice(fleet.rank_causes(), most):
         lines.append(f"{_count(len(group.hosts))}: {group.sample['text']}")
     left = len(fleet.groups) - most
-    return "\n".join([*lines, f"and {left} other causes"] if left > 0 else lines)
+    if left > 0:
+        lines.append(f"and {left} other cause{'s' if left > 1 else ''}")
+    return "\n".join(lines)
 
 
 def _count(hosts: int) -> str:

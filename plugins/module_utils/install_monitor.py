@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from .core.edit import Edit
+from .core.option_names import name_option
 from .core.plan import Section, SectionPlan
 from .core.reader import PolicyError
 from .core.values import NamedTuple
@@ -101,8 +102,8 @@ def _with_policy(policy: object, profile: str, wanted: Monitor) -> Monitor:
     if wanted.textfiles and not os.path.isdir(wanted.textfiles):
         raise PolicyError(
             [
-                f"textfile_directory: {wanted.textfiles} is not a directory; install"
-                " prometheus-node-exporter, name the one that it reads, or leave it empty"
+                f"{name_option('textfile_directory')}: {wanted.textfiles} is not a directory;"
+                " install prometheus-node-exporter, name the one that it reads, or leave it empty"
             ]
         )
     policy, profile = choose_profile(policy, profile)

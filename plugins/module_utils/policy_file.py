@@ -171,10 +171,10 @@ def _parse(text: str, path: str, accepts_yaml: bool, keep: Keep | None = None) -
     except ValueError as exc:
         if not accepts_yaml:
             raise ValueError(f"{path}: is not JSON ({exc})") from None
-        return _parse_yaml(text, path, str(exc), keep)
+        return _parse_yaml(text, path, exc, keep)
 
 
-def _parse_yaml(text: str, path: str, not_json: str, keep: Keep | None) -> Tree:
+def _parse_yaml(text: str, path: str, not_json: ValueError, keep: Keep | None) -> Tree:
     try:
         import yaml
     except ImportError:
@@ -188,12 +188,20 @@ def _parse_yaml(text: str, path: str, not_json: str, keep: Keep | None) -> Tree:
         steps = _Steps(path).read(yaml.parse(text, yaml.SafeLoader))
         return build_tree(map(keep, steps) if keep else steps, path)
     except yaml.MarkedYAMLError as exc:
+        if path.endswith(".json") and isinstance(not_json, JSONDecodeError):
+            line = min(not_json.lineno, _count_lines(text))
+            raise ValueError(f"{path}:{line}: is not JSON: {not_json.msg}") from None
         mark = exc.problem_mark or exc.context_mark
         told = " ".join(filter(None, (exc.context, exc.problem)))
-        line = mark.line + 1 if mark else 1
+        told = told.replace("'<stream end>'", "the end of the file")
+        line = min(mark.line + 1, _count_lines(text)) if mark else 1
         raise ValueError(f"{path}:{line}: is neither JSON nor YAML: {told}") from None
     except (yaml.YAMLError, OverflowError) as exc:  # An escape as "\UFFFFFFFF" overflows.
         raise ValueError(f"{path}: is neither JSON nor YAML: {exc}") from None
+
+
+def _count_lines(text: str) -> int:
+    return max(1, len(text.splitlines()))
 
 
 class _Steps:

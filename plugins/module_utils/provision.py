@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from .core.edit import Edit, show_change, show_edit
+from .core.option_names import name_option
 from .core.plan import Section, SectionPlan
 from .core.policy import Policy, ProvisionOptions
 from .core.reader import PolicyError
@@ -94,7 +95,11 @@ def _provision(policy: Policy, options: ProvisionOptions) -> Outcome:
     sections = named.values()
     plans = [one.plan for one in sections]
     beaten = _join(one.shortfalls for one in plans)
-    overridden = [f"{one}, and is ineffective by override" for one in beaten if one.neutralized]
+    overridden = [
+        f"{one}, and is ineffective by {name_option('override')}"
+        for one in beaten
+        if one.neutralized
+    ]
     problems = [*_join(one.problems for one in plans), *_find_lockouts(policy, options, named)]
     problems += _find_editors(plans)
     if problems:

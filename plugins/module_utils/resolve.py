@@ -19,10 +19,11 @@ def resolve_tree(
 
     :param root: The tree; ``/`` for this host.
     :param user: See :class:`Query`, as for the other two.
-    :raises ValueError: If a user or service is not in the tree, or a file cannot be parsed.
+    :raises ValueError: If what is asked about is not in the tree, or a file cannot be parsed.
     """
     if not os.path.isdir(root):
         raise ValueError(f"{root}: is not a directory")
+    unit = unit if "." in unit else f"{unit}.service"
     query, tree = Query(user, service, unit), Tree(root)
     for place in sorted(PLACES, key=lambda one: one.name != "sessions"):  # What most ask for.
         yield from place.resolve(tree, query)

@@ -55,7 +55,7 @@ def load_policy(
     given: Mapping[str, Any] = policy if isinstance(policy, dict) else {}
     doubles = (one for place in PLACES for one in place.find_doubles(given.get(place.path)))
     problems = [*told, *doubles]
-    loaded = _read_policy(merge_profile(given, profile), problems)
+    loaded = _read_policy(merge_profile(given, profile), given, problems)
     if not problems:
         problems += [*_find_clashes(loaded), *find_unfit_texts(policy)]
     problems += _find_missing(loaded, problems) if run else []
@@ -180,12 +180,15 @@ def _is_mergeable(below: object, over: Mapping[str, object]) -> bool:
     return isinstance(below, dict) and "exact" not in over
 
 
-def _read_policy(raw: Mapping[str, object], problems: list[str]) -> Policy:
+def _read_policy(raw: Mapping[str, Any], given: Mapping[str, Any], problems: list[str]) -> Policy:
     groups = _group()
-    refuse_unknown("policy", raw, (*groups, WAIVERS), problems)
+    refuse_unknown("policy", {**raw, **given}, (*groups, WAIVERS), problems)
     sections: dict[str, object] = {}
     for top in filter(groups.__contains__, raw):
         if groups[top]:
+            if isinstance(given.get(top), dict):  # Null ones too, which merging took out.
+                nulls = dict.fromkeys(given[top].keys() - raw[top].keys())
+                refuse_unknown(top, nulls, groups[top], problems)
             below = read_mapping(top, raw[top], groups[top], problems)
             sections.update({f"{top}.{name}": value for name, value in below.items()})
         else:

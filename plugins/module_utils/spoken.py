@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from .core.brief import describe_reasons, format_head
 from .core.finding import FAIL, LATER, UNKNOWN, count_statuses
+from .core.option_names import switch_on
 from .core.reasons import find_reasons
 from .core.report import INDENT, note_workers, wrap
 
@@ -25,12 +26,13 @@ _ROLE_OF = {
     **dict.fromkeys(("containerd", "crio"), "podman"),
     "shared_memory": "host",
 }
-_ALLOWED = {
-    "docker.service": "; docker_restart does it, and ends containers without live-restore",
-    "containerd.service": "; containerd_restart does it, and containers go on",
-    "crio.service": "; crio_restart does it, and containers go on",
-    "slurmd.service": "; slurm_restart does it, and steps of jobs go on",
+_RESTARTED_BY = {
+    "docker.service": ("docker", "ends containers without live-restore"),
+    "containerd.service": ("containerd", "containers go on"),
+    "crio.service": ("crio", "containers go on"),
+    "slurmd.service": ("slurm", "steps of jobs go on"),
 }
+"""The section whose switch restarts a unit, and what that does."""
 _LONGEST = 300
 _MOST_OLD = 3
 
@@ -92,7 +94,7 @@ def tell_provision(outcome: Outcome, options: ProvisionOptions) -> dict[str, Any
         short = ["one line of others beats ours"]
     return {
         "msg": shorten("; ".join([*(done or ["nothing to change"]), *later, *short])),
-        "brief": list(_list_duties(outcome)),
+        "brief": list(_list_duties(outcome, options)),
         "warnings": [*_warn_of_shortfalls(outcome), *_warn_of_check_mode(done, options)],
     }
 
@@ -101,11 +103,11 @@ def _count(number: int, what: str) -> str:
     return "" if not number else f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _list_duties(outcome: Outcome) -> Iterator[str]:
+def _list_duties(outcome: Outcome, options: ProvisionOptions) -> Iterator[str]:
     """Yield what a person has to do, or to know, before all of the policy is in effect."""
     for unit in outcome.restart_required:
-        allowed = _ALLOWED.get(unit, "")
-        yield from wrap(f"restart {unit}: only then it has the new limits{allowed}", "todo ")
+        advice = _advise_restart(unit, options)
+        yield from wrap(f"restart {unit}: only then it has the new limits{advice}", "todo ")
     if outcome.old_limits:
         yield from wrap("what runs has less than the policy asks for until it ends:", "old  ")
     for text in outcome.old_limits[:_MOST_OLD]:
@@ -118,9 +120,17 @@ def _list_duties(outcome: Outcome) -> Iterator[str]:
         yield from wrap(text, "note ")
 
 
+def _advise_restart(unit: str, options: ProvisionOptions) -> str:
+    """Return which switch would restart a unit, where this run has taken one."""
+    section, does = _RESTARTED_BY.get(unit, ("", ""))
+    if not section or not options.wants(section):
+        return ""
+    return f"; {switch_on(f'{section}_restart')} does it, and {does}"
+
+
 def _warn_of_shortfalls(outcome: Outcome) -> Iterator[str]:
     for text in outcome.shortfalls:
-        yield f"{text}; take that line out, or set override: true"
+        yield f"{text}; take that line out, or set {switch_on('override')}"
 
 
 def _warn_of_check_mode(done: list[str], options: ProvisionOptions) -> Iterator[str]:

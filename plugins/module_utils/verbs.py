@@ -136,14 +136,17 @@ def _refuse(exc: OSError | ValueError) -> dict[str, Any]:
     return {"changed": False, "failed": True, "msg": "; ".join(problems), "problems": problems}
 
 
-def answer(verb: str, given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
+def answer(verb: str, given: dict[str, Any], check_mode: bool, prefix: str) -> dict[str, Any]:
     """Return the result of a module whose arguments the controller has found right.
 
-    What stands for a path may begin with a home of this host, of which no controller knows.
+    A path may begin with a home of this host. Variables of the role begin with ``prefix``.
     """
+    from .core.option_names import NamedWith  # Not of modules by themselves.
+
     arguments, work = VERBS[verb]
     given = {name: _expand(given[name], one["type"]) for name, one in arguments.items()}
-    result = work(given, check_mode)
+    with NamedWith(prefix):
+        result = work(given, check_mode)
     result["invocation"] = {"module_args": given}
     result["said"] = result.pop("warnings", [])  # The action knows of which host.
     return result

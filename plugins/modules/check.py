@@ -17,7 +17,7 @@ description:
   - Judges each against a policy as pass, fail or unknown. What could not be observed is unknown
     with the reason, and never a pass.
   - What the policy's C(waivers) let pass is waived, until the day they name.
-  - Names for each failure the line at fault and the remedy, and says whether it will be right at
+  - Names for each failure the line at fault and the fix, and says whether it will be right at
     the next session, after a restart and after a boot.
   - Says of one training run, whose numbers are the policy's C(training), whether it will survive,
     and the largest number of workers that fits.
@@ -173,8 +173,8 @@ findings:
     - Every requirement of the policy, judged. Where it falls short, now or after a boot, C(causes)
       name what to change, what comes first first, each with a stable C(code), the declaration at
       fault (C(at)), those that state enough and lose to it (C(shadows)), who else writes that file
-      (C(writer)) and a C(remedy), whose C(commands) are lists of words to run as root. Of a run
-      C(verdict) is C(cannot) where no run survives it, C(tight) where an estimate says so.
+      (C(writer)) and a fix (C(remedy)), whose C(commands) are lists of words to run as root. Of a
+      run C(verdict) is C(cannot) where no run survives it, C(tight) where an estimate says so.
     - C(next_session), C(next_restart) and C(after_boot) are C(pass), C(fail), C(unknown), or empty
       where the question has no meaning.
     - C(owner) is the user whose own file or process decides the value, such as the owner of a start
@@ -225,29 +225,29 @@ findings:
             then: log in again
 format:
   description: What this is, wherever it is taken; C(mlhost-limits report) reads it.
-  returned: always
+  returned: when the host was judged
   type: str
   sample: mlhost.limits/check
 version:
   description: Of the format; keys may be added without.
-  returned: always
+  returned: when the host was judged
   type: int
   sample: 1
 host:
   description: The host's own name; empty for the tree of an image.
-  returned: always
+  returned: when the host was judged
   type: str
   sample: gpu001
 policy:
   description: Digest of profile and policy together; two spellings of a value are two.
-  returned: always
+  returned: when the host was judged
   type: str
   sample: sha256:4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945
 summary:
   description:
     - Number of findings of each status; C(later) counts those that pass now and will not after a
       restart or a boot, C(waived) those that the policy's C(waivers) let pass.
-  returned: always
+  returned: when the host was judged
   type: dict
   sample: {pass: 40, fail: 2, unknown: 0, waived: 1, later: 0}
 report:
@@ -265,13 +265,13 @@ brief:
     - "1    alice, at every login: nofile soft 1024, required 65536"
 reasons:
   description: What falls short, now or after a boot, in a sentence for each reason.
-  returned: always
+  returned: when the host was judged
   type: list
   elements: str
   sample: ["alice, at every login: nofile soft 1024, required 65536"]
 measured:
   description: When it was measured, in UTC by the host's clock.
-  returned: always
+  returned: when the host was judged
   type: str
   sample: "2026-11-30T12:00:00Z"
 connection:
@@ -301,6 +301,12 @@ connection_causes:
   type: list
   elements: dict
   sample: []
+problems:
+  description: Why the policy was refused, each with its key path.
+  returned: when it is refused
+  type: list
+  elements: str
+  sample: ["policy.sesions: is unknown; accepted are kernel, sessions, services"]
 """
 
 from ansible.module_utils.basic import AnsibleModule

@@ -43,6 +43,10 @@ options:
     description: Whether the task is asynchronous, so that no action sees the result.
     type: bool
     default: false
+  prefix:
+    description: What the variables of the role begin with that runs it; empty without a role.
+    type: str
+    default: ""
 attributes:
   check_mode: {support: full, description: As the module that is meant.}
   diff_mode: {support: full, description: As the module that is meant.}
@@ -110,7 +114,7 @@ def run(words):
         together = finder.open_library(folder, verb)
         try:
             verbs = importlib.import_module(f"{finder.PACKAGE}.verbs")
-            result = verbs.answer(verb, words["arguments"], check_mode)
+            result = verbs.answer(verb, words["arguments"], check_mode, words["prefix"])
             if words["detached"]:
                 result["warnings"] = result.pop("said")
             return result
@@ -191,6 +195,7 @@ def describe():
     spec["arguments"] = {"type": "dict", "default": {}}
     spec["keep"] = {"type": "bool", "default": True}
     spec["detached"] = {"type": "bool", "default": False}
+    spec["prefix"] = {"type": "str", "default": ""}
     spec["archive"] = {"type": "str"}
     module = basic.AnsibleModule(argument_spec=spec, supports_check_mode=True)
     module.fail_json(msg="Ansible has put no words in here")

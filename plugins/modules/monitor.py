@@ -81,7 +81,7 @@ EXAMPLES = r"""
 RETURN = r"""
 files:
   description: Paths of the files that were, or in check mode would be, written or removed.
-  returned: always
+  returned: success
   type: list
   elements: str
   sample: [/usr/local/lib/mlhost-limits/mlhost-limits.pyz]

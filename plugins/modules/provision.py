@@ -198,26 +198,26 @@ brief:
   sample: ["todo restart slurmd.service: only then it has the new limits"]
 files:
   description: Paths of the files that were, or in check mode would be, written or removed.
-  returned: always
+  returned: success
   type: list
   elements: str
   sample: [/etc/security/limits.d/90-mlhost.conf]
 sysctls:
   description: Running values that were raised.
-  returned: always
+  returned: success
   type: list
   elements: dict
   sample: [{key: vm.max_map_count, before: "65530", after: "262144"}]
 shortfalls:
   description: Lines of others that beat ours with less than the policy asks for.
-  returned: always
+  returned: success
   type: list
   elements: str
   sample:
     - /etc/security/limits.d/95-x.conf:1 "alice soft nofile 9" beats our "* soft nofile 65536"
 restarted:
   description: Services that were restarted.
-  returned: always
+  returned: success
   type: list
   elements: str
   sample: [docker.service]
@@ -225,19 +225,19 @@ in_effect:
   description:
     - The O(mlhost.limits.check#module:sections) that this run has made true. What needs a restart
       that was not allowed is not among them.
-  returned: always
+  returned: success
   type: list
   elements: str
   sample: [kernel, sessions, services, docker]
 raised:
   description: What O(heal) has raised of what runs, or in check mode would raise.
-  returned: always
+  returned: success
   type: list
   elements: str
   sample: ["session:alice nofile 1024:4096 -> 65536:1048576 (python3 4711 and 7 more)"]
 restart_required:
   description: Services that must be restarted before all of the policy is in effect.
-  returned: always
+  returned: success
   type: list
   elements: str
   sample: [docker.service]
@@ -245,13 +245,13 @@ old_limits:
   description:
     - Sessions, services, containers and steps of jobs that go on with less than the policy asks
       for until they end or are restarted.
-  returned: always
+  returned: success
   type: list
   elements: str
   sample: ["session-3.scope of alice, pid 812: nofile soft 1024, required 65536"]
 notes:
   description: What else is worth knowing, such as a section that has no effect yet.
-  returned: always
+  returned: success
   type: list
   elements: str
 problems:

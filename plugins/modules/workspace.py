@@ -105,19 +105,19 @@ EXAMPLES = r"""
 RETURN = r"""
 files:
   description: Paths of the files that were, or in check mode would be, written or removed.
-  returned: always
+  returned: success
   type: list
   elements: str
   sample: [/etc/tmpfiles.d/90-mlhost.conf]
 quarantined:
   description: Files below O(path) that were, or in check mode would be, moved aside.
-  returned: always
+  returned: success
   type: list
   elements: str
   sample: [embeddings/17.pt]
 notes:
   description: What else is worth knowing.
-  returned: always
+  returned: success
   type: list
   elements: str
 problems:

@@ -16,7 +16,7 @@ from ansible.utils.vars import load_extra_vars
 
 from ..module_utils.core.quote import clean
 from .library import read_arguments, read_digest, read_finder, read_packed
-from .old_words import find_old_words
+from .old_words import find_old_words, find_prefix
 from .owners import claim
 from .shown import Audience, drop_data, format_block
 
@@ -102,6 +102,7 @@ class KeptAction(ActionBase):
             "digest": read_digest(folder),
             "keep": keeps,
             "finder": read_finder(),
+            "prefix": self._find_prefix(),
             "arguments": {name: checked.validated_parameters.get(name) for name in spec},
         }
         detached = words["detached"] = bool(self._task.async_val)
@@ -111,6 +112,11 @@ class KeptAction(ActionBase):
             words["digest"], words["archive"] = read_packed(folder)
             done = self._send(words, task_vars)
         return done
+
+    def _find_prefix(self) -> str:
+        """Return what the variables begin with that decide this task's options; or nothing."""
+        role = self._task._role
+        return find_prefix(role.get_name() if role else "", self.VERB)
 
     def _send(self, words: dict[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:
         done: dict[str, Any] = self._execute_module(

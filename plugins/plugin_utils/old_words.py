@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tell of variables of the playbooks that are given by names which nobody reads any more."""
+"""The names of variables: what those of a role begin with, and names that nobody reads any more."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ if TYPE_CHECKING:
 
 _PLAYBOOKS = Path(__file__).parents[2] / "playbooks"
 _PREFIX = "mlhost_limits_"
+_ROLES = "mlhost.limits."
 _PLAIN = (
-    "audit_dest", "audit_formats", "audit_previous", "containerd_restart", "docker_restart",
-    "fail_on", "override", "profile", "services_restart", "slurm_conf", "slurm_restart", "state",
-    "target", "training", "verify",
+    "audit_dest", "audit_formats", "audit_previous", "containerd_restart", "crio_restart",
+    "docker_restart", "fail_on", "heal", "kernel_file", "override", "profile", "services_restart",
+    "sessions_file", "slurm_conf", "slurm_restart", "slurm_user", "state", "target", "training",
+    "verify",
 )  # fmt: skip
 _OLD = {
     **{name: _PREFIX + name for name in _PLAIN},
@@ -22,6 +24,16 @@ _OLD = {
     "preflight_become": "mlhost_limits_become",
     "strict": "mlhost_limits_fail_on=unknown",
 }
+
+
+def find_prefix(role: str, verb: str) -> str:
+    """Return what the variables begin with that a role of ours gives a module as options.
+
+    :param role: The full name of the role that a task is part of; other roles have other names.
+    """
+    if not role.startswith(_ROLES):
+        return ""
+    return f"{_PREFIX}monitor_" if verb == "monitor" else _PREFIX
 
 
 def find_old_words(given: Iterable[str], folder: str) -> list[str]:

@@ -147,7 +147,7 @@ def test_results_that_nodes_left_are_put_together(folder: Path) -> None:
         ("results={folder}/newer.txt dest=page", "is a document of version 9; 1 is accepted"),
         ("previous=/no/such dest=page", "is not the JSON document of an earlier audit"),
         ("previous={folder}/newer.txt dest=page", "is a document of version 9; 1 is accepted"),
-        ("dest=/no/such/page.html", "dest: /no/such is not a directory"),
+        ("dest=/no/such/page.html", "dest (mlhost_limits_audit_dest): /no/such is not a directory"),
         ("dest=page formats=pdf", "value of formats must be one or more of"),
     ],
 )

@@ -36,7 +36,7 @@ def words(tmp_path: Path) -> dict[str, Any]:
     given |= {"policy": {"kernel": {"fs.file-max": 1}}, "profile": "none", "root": str(tmp_path)}
     finder = f"{read_finder()}\ndef name_folder(): return '{folder}/none'\n"
     own = {"verb": "check", "digest": "0" * 64, "keep": True, "finder": finder, "arguments": given}
-    return {**own, "detached": False, **OF_ANSIBLE}
+    return {**own, "detached": False, "prefix": "", **OF_ANSIBLE}
 
 
 def run(words: dict[str, Any], folder: Path, *options: str) -> tuple[dict[str, Any], str]:

@@ -31,6 +31,19 @@ def test_a_site_has_such_names_for_its_own_ends(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.parametrize(
+    ("role", "verb", "prefix"),
+    [
+        ("mlhost.limits.host", "provision", "mlhost_limits_"),
+        ("mlhost.limits.monitor", "monitor", "mlhost_limits_monitor_"),
+        ("site.base.limits", "provision", ""),
+        ("", "provision", ""),
+    ],
+)
+def test_a_role_of_ours_has_variables_with_a_prefix(role: str, verb: str, prefix: str) -> None:
+    assert old_words.find_prefix(role, verb) == prefix
+
+
 def test_every_name_of_before_has_one_of_now() -> None:
     told = old_words.find_old_words(["state", "strict", "mlhost_limits_state", "x"], PLAYBOOKS)
     assert told == [

@@ -57,6 +57,15 @@ def find_docstrings(path: Path) -> Iterator[Text]:
         yield Text(path, one.lineno, str(one.value))
 
 
+def find_documents(path: Path) -> Iterator[Text]:
+    """Yield the documentation of a module, which people read."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    documents = set(_find_documents(tree))
+    for node in ast.walk(tree):
+        if id(node) in documents and isinstance(node, ast.Constant):
+            yield Text(path, node.lineno, str(node.value))
+
+
 def _walk(node: ast.AST, is_error: bool) -> Iterator[tuple[ast.expr, bool]]:
     """Yield every text as a whole, and whether an exception is made of it."""
     is_error = is_error or isinstance(node, ast.Raise)

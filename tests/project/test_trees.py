@@ -157,10 +157,9 @@ def test_the_managers_defaults_lie_in_usr_from_systemd_256_on(
 ) -> None:
     (tree / "etc/systemd/system.conf").unlink(missing_ok=True)
     write(tree, "/usr/lib/systemd/system.conf", "[Manager]\nDefaultLimitNOFILE=7\n")
-    told = resolve(tree, capsys, "--unit", "crond.service")
-    told += resolve(tree, capsys, "--unit", "cron.service")
-    limit = {"unit:crond.service nofile soft = 7", "unit:cron.service nofile soft = 7"}
-    assert bool(limit & set(told)) == (tree.name == "Red Hat 10")
+    unit = "crond.service" if "Red Hat" in tree.name else "cron.service"
+    told = resolve(tree, capsys, "--unit", unit)
+    assert (f"unit:{unit} nofile soft = 7" in told) == (tree.name == "Red Hat 10")
 
 
 @pytest.mark.parametrize("tree", TREES, indirect=True)

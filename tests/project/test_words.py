@@ -11,19 +11,22 @@ from functools import lru_cache
 from pathlib import Path
 
 import pytest
+import yaml
 
-from .messages import PLUGINS, TOP, Text, find_docstrings, find_messages
+from .messages import PLUGINS, TOP, Text, find_docstrings, find_documents, find_messages
 
 FILES = sorted(PLUGINS.rglob("*.py"))
 PAGES = sorted(
     path
     for pattern in ("*.md", "docs/*.md", "roles/*/README.md", "changelogs/fragments/*.yml")
     for path in TOP.glob(pattern)
-    if path.name not in ("CONTRIBUTING.md", "CHANGELOG.md")
+    if path.name != "CONTRIBUTING.md"
 )
 PAGES += sorted([*TOP.glob("roles/*/meta/argument_specs.yml"), *TOP.glob("playbooks/*.yml")])
 _TYPED = re.compile(r"`[^`]*`|\{[^}]*\}|\]\([^)]*\)|<[^>]*>|\w*[-_./]\w[-\w./]*")
 """Code, what is filled in, links, and names with a hyphen or a dot: they are what they are called."""
+_MARKED = re.compile(r"[A-Z]+\([^)]*\)|^ *\w+:", re.MULTILINE)
+"""What is code or a key in the documentation of a module."""
 _FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 _NOT_A_NOUN = r"(?<!there )\bis no (?!business|concern|harm|longer|more|other|reason|such)"
 
@@ -66,6 +69,12 @@ def test_docstrings_keep_to_the_list() -> None:
     assert judge((one for path in FILES for one in find_docstrings(path)), False) == []
 
 
+def test_what_ansible_doc_shows_keeps_to_the_list() -> None:
+    files = [*PLUGINS.glob("modules/*.py"), *PLUGINS.glob("doc_fragments/*.py")]
+    texts = (one for path in files for one in find_documents(path))
+    assert judge((one._replace(text=_MARKED.sub("-", one.text)) for one in texts), True) == []
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(TOP)))
 def test_pages_keep_to_the_list(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
@@ -93,3 +102,11 @@ def test_the_command_prints_every_error() -> None:
     assert [line for line in lines if line.endswith(": {root}: is not a directory")]
     assert len(lines) > 200
     assert not [line for line in lines if "\t" in line]
+
+
+def test_both_change_logs_say_the_same() -> None:
+    page = re.sub(r"\\(.)", r"\1", (TOP / "CHANGELOG.md").read_text(encoding="utf-8"))
+    told = re.findall(r"^\* (.*)$", re.sub("</?code>", "``", page), re.MULTILINE)
+    stated = yaml.safe_load((TOP / "changelogs" / "changelog.yaml").read_text(encoding="utf-8"))
+    for release in stated["releases"].values():
+        assert [one for one in release["changes"]["minor_changes"] if one not in told] == []

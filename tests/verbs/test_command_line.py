@@ -169,6 +169,28 @@ def test_an_empty_word_is_refused(
     assert capsys.readouterr().err.startswith(f"mlhost-limits: {name}: ")
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["explain", "kernel", ""], "the word after 'kernel': is empty"),
+        (["--bogus"], "--bogus: is not an option of mlhost-limits itself; a command comes first"),
+        (["--json", "check"], "--json: is not an option of mlhost-limits itself"),
+        (["heal", "--pid", "x"], "argument --pid: 'x' was given; the number of a process is acc"),
+        (["why", "--pid", "-1"], "argument --pid: '-1' was given; the number of a process is acc"),
+        (["plan", "a", "--at-once", "x"], "argument --at-once: 'x' was given; a number of hosts"),
+        (["resolve", "--unit", "foo"], "unit foo.service: has no file in /; one that has"),
+    ],
+)
+def test_a_word_that_is_not_accepted_is_told_where_it_stands(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with contextlib.suppress(SystemExit):
+        assert cli.main(words) == cli.REFUSED
+    written = capsys.readouterr()
+    assert written.err.startswith(f"mlhost-limits: {told}")
+    assert written.out == ""
+
+
 @pytest.mark.parametrize("text", ["inf", "nan", "-1", "0", "1e9", "soon"])
 @pytest.mark.parametrize("verb", ["check", "preflight"])
 def test_a_time_limit_is_a_time(verb: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:

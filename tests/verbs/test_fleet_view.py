@@ -184,6 +184,7 @@ def test_a_summary_names_the_causes_of_most_hosts() -> None:
         "1 host: cause a",
         "and 4 other causes",
     ]
+    assert summarize(gather(*hosts), most=5).splitlines()[-1] == "and 1 other cause"
     assert summarize(gather([find()])) == "1 host: 1 pass"
 
 

@@ -308,3 +308,14 @@ def test_a_tree_without_proc_has_its_policy_read_by_name(
     swaps = True
     with pytest.raises(OSError, match=r"policy.json: became another file while it was opened"):
         read_policy_file(str(path))
+
+
+def test_a_file_of_json_is_told_what_json_lacks(tmp_path: Path) -> None:
+    """And the line is one that the file has, though its end is behind the last."""
+    path = tmp_path / "q.json"
+    path.write_text("{\n")
+    with pytest.raises(ValueError, match=r"q\.json:1: is not JSON: Expecting property name"):
+        read_policy(str(path))
+    path.rename(tmp_path / "q.yml")
+    with pytest.raises(ValueError, match=r"q\.yml:1: is neither .* but found the end of the file"):
+        read_policy(str(tmp_path / "q.yml"))

@@ -405,10 +405,16 @@ def test_the_limits_of_a_unit_are_told_with_the_lines_that_systemd_ignores(tree:
     assert by_default == told(tree)
 
 
+def test_a_unit_that_no_file_states_is_refused(tree: Path) -> None:
+    told = f"unit x.service: has no file in {tree}; one that has is accepted"
+    for name in ("x.service", "x"):
+        with pytest.raises(ValueError, match=re.escape(told)):
+            told_of_unit(tree, name)
+
+
 @pytest.mark.parametrize(
     ("files", "line"),
     [
-        ({}, "has no file in this tree"),
         ({"/etc/systemd/system/x.service": ""}, "/etc/systemd/system/x.service masks it"),
         (
             {UNIT: "[Service\n"},

@@ -219,6 +219,8 @@ def test_what_a_limit_means(item: str, value: object, limit: Limit) -> None:
         ({"containers": []}, "containers: a list was given; a mapping is accepted"),
         ({"containers": {"lxd": {}}},
          "containers.lxd: is unknown; accepted are containerd, docker, podman, crio"),
+        ({"containers": {"lxd": None}, "kernel": {"a.b": 1}},
+         "containers.lxd: is unknown; accepted are containerd, docker, podman, crio"),
         ({"containers": {"docker": 5}}, "containers.docker: 5 was given; a mapping is accepted"),
         (docker(shm="1GiB"), "containers.docker.shm: is unknown; accepted are limits, shm_size, tasks"),
         (docker(shm_size="1G"), f"containers.docker.shm_size: '1G' is not a limit: {UNITS}"),
@@ -248,6 +250,12 @@ def test_an_unknown_profile_is_refused() -> None:
         "profile: 'trainig' is unknown; accepted are dataloader, deepspeed-zero3-offload, inference,"
         " kubernetes-node, multi-node, none, simpletuner, slurm-node, training, transformers, trl,"
         " webdataset, workstation, each with @1 for that version of it"
+    ]
+
+
+def test_an_unknown_key_is_refused_whatever_it_holds() -> None:
+    assert refusal({"sesions": None}) == [
+        one for one in refusal({"sesions": 1}) if "sesions" in one
     ]
 
 

@@ -163,7 +163,7 @@ def set_member(text: str, key: str, value: object) -> str:
     """Give a member a value, in place, or append it in the file's own layout.
 
     A blank text becomes an object with a final newline. A mapping of mappings is laid out one
-    entry per line where its neighbours stand on lines of their own.
+    entry per line where its neighbors stand on lines of their own.
     """
     if is_blank(text):
         text = byte_order_mark(text) + "{}" + _newline(text)

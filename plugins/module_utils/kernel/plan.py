@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from ..core.edit import HEADER
 from ..core.fields import are_met, parse_fields, raise_fields
+from ..core.option_names import name_option
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from ..core.values import Bound, Declaration, NamedTuple
 from .policy import KernelValue
@@ -59,7 +60,8 @@ def plan_kernel(
     foreign = restore_all({path: text for path, text in files.items() if path not in ours})
     gone: dict[str, str | None] = dict.fromkeys(ours)
     if options.target in foreign:
-        problem = f"{options.target}: was not written by mlhost.limits; name another kernel_file"
+        advice = f"name another {name_option('kernel_file')}"
+        problem = f"{options.target}: was not written by mlhost.limits; {advice}"
         return KernelPlan(SectionPlan(problems=(problem,)))
     if options.absent:
         return KernelPlan(
@@ -103,12 +105,12 @@ def _find_problems(
     )
     if not target.startswith(_FOLDER) or not well_named:
         yield (
-            f"kernel_file: {target!r} is not read at every boot;"
+            f"{name_option('kernel_file')}: {target!r} is not read at every boot;"
             " accepted is /etc/sysctl.d/NAME.conf"
         )
     for path in foreign:
         if path.rpartition("/")[2] == name:
-            yield f"kernel_file: {target!r} would hide {path}; name another"
+            yield f"{name_option('kernel_file')}: {target!r} would hide {path}; name another"
     for key, value in wanted.items():
         text = running.get(key)
         if text is None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ..core.edit import HEADER, Edit
+from ..core.option_names import name_option
 from ..core.plan import SectionPlan
 from ..core.values import NamedTuple
 from .paths import INTERVAL, POLICY
@@ -91,8 +92,13 @@ def plan_monitor(wanted: Monitor, program: bytes, files: Mapping[str, bytes]) ->
 
 def _find_problems(wanted: Monitor, files: Mapping[str, bytes]) -> Iterator[str]:
     checks = (
-        ("interval", wanted.interval, _SPAN, "a time such as 5min"),
-        ("textfile_directory", wanted.textfiles or "/x", _PATH, "an absolute path"),
+        (name_option("interval"), wanted.interval, _SPAN, "a time such as 5min"),
+        (
+            name_option("textfile_directory"),
+            wanted.textfiles or "/x",
+            _PATH,
+            "an absolute path",
+        ),
         ("python", wanted.python, _PATH, "the absolute path of an interpreter"),
     )
     for name, value, pattern, accepted in checks:

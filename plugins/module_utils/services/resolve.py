@@ -46,6 +46,7 @@ def _resolve_unit(tree: Tree, unit: str) -> Iterator[dict[str, object]]:
     """Yield the limits that systemd gives a unit, and the lines that it ignores.
 
     :param unit: A unit of the system, or the file of a manager, the users' user.conf too.
+    :raises ValueError: If it is not in the tree.
     """
     root, boot = tree.root, tree.at(TreeBoot)
     place, is_manager = f"unit:{unit}", unit in (MANAGER, USER_CONF)
@@ -57,8 +58,7 @@ def _resolve_unit(tree: Tree, unit: str) -> Iterator[dict[str, object]]:
         if main is None and dropins and unit.endswith(".slice"):
             main = Source(unit, "[Slice]")  # systemd makes slices by itself.
         if main is None or not main.text:
-            reason = f"{main.path} masks it" if main else "has no file in this tree"
-            yield {"place": place, "reason": reason}
+            yield {"place": place, "reason": _tell_mask(unit, main, root)}
             return
         reading = read_unit_limits(unit.rpartition(".")[2], main, dropins)
         files = files._replace(main=main, dropins=tuple(dropins))
@@ -78,6 +78,12 @@ def _resolve_unit(tree: Tree, unit: str) -> Iterator[dict[str, object]]:
     ranked += [] if is_manager else read_unit_tasks(kind, files)
     if ranked:
         yield describe(place, TASKS, "value", Bound(ranked[-1], tuple(ranked[:-1])), "")
+
+
+def _tell_mask(unit: str, main: Source | None, root: str) -> str:
+    if main is None:
+        raise ValueError(f"unit {unit}: has no file in {root}; one that has is accepted")
+    return f"{main.path} masks it"
 
 
 def _find_effect(

@@ -188,7 +188,7 @@ def resolve_tasks(value: str, highest: int) -> int | None:
         per = {"%": 100, "\u2030": 1000, "\u2031": 10000}[share[3]]
         places = share[2] or ""
         if int(share[1]) * 10 ** len(places) + int(places or 0) > per * 10 ** len(places):
-            raise ValueError(f"{value} is more than all")
+            raise ValueError(f"{value} is more than 100 %")
         parts = 10000 // per * int(share[1]) + int((places + "00")[:2]) * 100 // per
         return highest * parts // 10000  # 0% is heeded, and means none at all.
     number = parse_count(value)

@@ -233,7 +233,7 @@ def _find_root(bounds: Iterable[Bound], dialect: Dialect) -> Iterator[LeftOut]:
 
 
 def _write(rules: list[Rule]) -> list[dict[str, object]]:
-    """Return the rules as a policy has them; neighbours that say the same are one."""
+    """Return the rules as a policy has them; neighbors that say the same are one."""
     written = [(rule.domain, _write_limits(rule)) for rule in rules]
     return [
         {"users": Stated([domain for domain, _limits in same], ()), "limits": _join(same)}

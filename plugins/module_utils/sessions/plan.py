@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from ..core.distribution import Dialect
 from ..core.edit import HEADER, find_block_lines, remove_block, set_block
+from ..core.option_names import name_option
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from ..core.reader import Limit
 from ..core.values import UNLIMITED, NamedTuple, User
@@ -71,7 +72,7 @@ def _find_problems(
     well_named = name.isprintable() and name.endswith(".conf") and not name.startswith(".")
     if target != LIMITS_CONF and (folder != LIMITS_D or not well_named):
         yield (
-            f"sessions_file: {target!r} is not read by pam_limits;"
+            f"{name_option('sessions_file')}: {target!r} is not read by pam_limits;"
             f" accepted are {LIMITS_CONF} and {LIMITS_D}/NAME.conf"
         )
     for index, rule in enumerate(rules):
@@ -120,7 +121,8 @@ def _remove_ours(files: Mapping[str, str], target: str, dialect: Dialect) -> dic
         clean[LIMITS_CONF] = "" if left is None and dialect.line_length else left
     foreign = clean.get(target)
     if target != LIMITS_CONF and foreign is not None:
-        raise ValueError(f"{target}: was not written by mlhost.limits; name another sessions_file")
+        advice = f"name another {name_option('sessions_file')}"
+        raise ValueError(f"{target}: was not written by mlhost.limits; {advice}")
     return clean
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from ..core.cause import cite
 from ..core.edit import HEADER, Edit, remove_block, set_block
+from ..core.option_names import name_option, switch_on
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from ..core.reader import Limit
 from ..core.values import NamedTuple, Rlimit
@@ -185,7 +186,7 @@ def _plan_without_conf(state: SlurmState, options: SlurmOptions) -> SectionPlan:
     why = f"{state.conf_path} is missing on this host"
     if state.served:
         why = "this node gets slurm.conf from its controller; write it there"
-    return SectionPlan(problems=(f"slurm_conf: {why}",))
+    return SectionPlan(problems=(f"{name_option('slurm_conf')}: {why}",))
 
 
 def _describe_leak(who: str, items: list[str], line: str, path: str) -> str:
@@ -194,7 +195,7 @@ def _describe_leak(who: str, items: list[str], line: str, path: str) -> str:
     return (
         f"{who} {does} each login decide {', '.join(items)} of its jobs; write"
         f' "{line}" in {path} on every node and run scontrol reconfigure'
-        " (slurm_conf: true does it here)"
+        f" ({switch_on('slurm_conf')} does it here)"
     )
 
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from ..core.option_names import name_option
+
 _NEVER = {
     "what depends on it does not come back; boot the host instead": (
         "dbus(-broker)?",
@@ -37,7 +39,7 @@ def find_refusals(units: Iterable[str], own: str, connecting: int) -> Iterator[s
     for unit in units:
         reason = _find_refusal(unit, own, connecting)
         if reason:
-            yield f"services_restart: {unit}: {reason}"
+            yield f"{name_option('services_restart')}: {unit}: {reason}"
 
 
 def _find_refusal(unit: str, own: str, connecting: int) -> str:

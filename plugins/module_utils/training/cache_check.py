@@ -14,7 +14,7 @@ from ..host.users import find_owner
 from .cache_rules import (
     PACKAGES,
     VARIABLES,
-    Neighbours,
+    Neighbors,
     judge_filesystem,
     judge_shards,
     judge_unique,
@@ -32,11 +32,11 @@ _JOB = "SLURM_JOB_ID"
 _NOBODY = "?"
 
 
-def find_neighbours(facts: FolderFacts) -> Neighbours:
+def find_neighbors(facts: FolderFacts) -> Neighbors:
     """Return who else may use a directory that was looked at."""
     host = os.uname().nodename
     inside = any(map(os.path.exists, _MARKS))
-    return Neighbours(os.environ.get(_JOB, ""), host, inside, tuple(find_sharers(facts)))
+    return Neighbors(os.environ.get(_JOB, ""), host, inside, tuple(find_sharers(facts)))
 
 
 def find_sharers(facts: FolderFacts, proc: str = "/proc") -> Iterator[int]:
@@ -131,7 +131,7 @@ def look_there(
 def _judge_users(training: Training, facts: FolderFacts) -> Iterator[Finding]:
     """Yield who else uses the directory, and whether the libraries of this process would."""
     if facts.state == DIRECTORY:
-        yield from judge_unique(facts, find_neighbours(facts))
+        yield from judge_unique(facts, find_neighbors(facts))
     if training.place == _SELF and any(os.environ.get(name) for name in VARIABLES):
         yield from judge_variables(facts.path, os.environ, _find_versions(training))
 

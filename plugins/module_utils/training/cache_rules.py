@@ -24,7 +24,7 @@ PACKAGES = tuple(dict.fromkeys(name for readers in READERS.values() for name in 
 _ADVICE = "give each job a directory of its own; mlhost.limits.workspace makes one and its variable"
 
 
-class Neighbours(NamedTuple):
+class Neighbors(NamedTuple):
     """Who else may use the directory.
 
     ``sharers`` are processes of containers that mount the very directory, one of each container.
@@ -54,7 +54,7 @@ def judge_filesystem(facts: FolderFacts) -> Finding:
     return Finding(FAIL, wanted, seen, (blame("cache-on-network", text, fix),))
 
 
-def judge_unique(facts: FolderFacts, others: Neighbours) -> Iterator[Finding]:
+def judge_unique(facts: FolderFacts, others: Neighbors) -> Iterator[Finding]:
     """Yield whether no other job or container uses the directory; nothing where there is none."""
     wanted = Requirement(place_of(facts.path), "used by", "value", exact="one job")
     seen_as = " ".join((facts.path, facts.real_path, facts.mount_root))

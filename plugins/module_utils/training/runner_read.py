@@ -172,7 +172,7 @@ class Runner:
 
     @property
     def absence(self) -> str:
-        """Return why nothing can be said of a process that there is not; or nothing."""
+        """Return the reason why a missing process cannot be judged, or nothing."""
         if self.place == JOB:
             return "what a job gets is not known before it runs; check in the job itself"
         if self.pid is None and self.place.startswith((_SERVICE, _CONTAINER)):

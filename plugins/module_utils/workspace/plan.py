@@ -80,12 +80,17 @@ def plan_workspace(wanted: Workspace, files: Mapping[str, str]) -> SectionPlan:
     return SectionPlan(edits, notes=notes)
 
 
+def name_both(option: str) -> str:
+    """Return the name of an option, with the variable that the role reads in its place."""
+    return f"{option} (mlhost_limits_workspace_{option})"
+
+
 def _find_problems(wanted: Workspace, files: Mapping[str, str]) -> Iterator[str]:
     path = wanted.path
     if not _PATH.fullmatch(path) or "/.." in path or path in _TOPS:
         yield (
-            f"path: {path!r} was given; accepted is an absolute path of letters, digits and ._-,"
-            " which is not a directory of the system"
+            f"{name_both('path')}: {path!r} was given; accepted is an absolute path of letters,"
+            " digits and ._-, which is not a directory of the system"
         )
     checks = (
         ("owner", wanted.owner, _NAME, "a user"),
@@ -97,9 +102,9 @@ def _find_problems(wanted: Workspace, files: Mapping[str, str]) -> Iterator[str]
     )
     for name, value, pattern, accepted in checks:
         if not pattern.fullmatch(value):
-            yield f"{name}: {value!r} was given; accepted is {accepted}"
+            yield f"{name_both(name)}: {value!r} was given; accepted is {accepted}"
     if wanted.prolog and not wanted.variables:
-        yield "task_prolog: sets variables, and none is named; accepted with variables"
+        yield f"{name_both('task_prolog')}: sets variables, and {name_both('variables')} names none"
     yield from _find_owned(wanted, files)
     foreign = [line for line in _find_lines(files.get(FSTAB), path) if _MARK not in line.text]
     if foreign and wanted.size is not None:

@@ -20,7 +20,16 @@ from ..host.users import name_user
 from ..sessions.settle import apply_plans
 from ..write.lock import only_run
 from ..write.replace import find_target
-from .plan import FSTAB, TMPFILES, Workspace, format_mount, has_rule, is_ours, plan_workspace
+from .plan import (
+    FSTAB,
+    TMPFILES,
+    Workspace,
+    format_mount,
+    has_rule,
+    is_ours,
+    name_both,
+    plan_workspace,
+)
 from .settle import Aside, make_directory, mount_tmpfs, quarantine, remove_directory, unmount
 
 
@@ -129,8 +138,8 @@ def _find_owner(wanted: Workspace, files: Mapping[str, str]) -> Iterator[str]:
     find_target(wanted.path)
     found, uid = read_directory(wanted.path), find_ids(wanted.owner, wanted.group)[0]
     if found and found[0] not in (0, uid) and not has_rule(files.get(TMPFILES), wanted.path):
-        name = name_user(found[0])
-        yield f"path: {wanted.path} is {name}'s; name that owner, or another directory"
+        taken = f"{wanted.path} is {name_user(found[0])}'s"
+        yield f"{name_both('path')}: {taken}; name that owner, or another directory"
 
 
 def _plan_running(wanted: Workspace, ours: bool) -> Iterator[tuple[str, str, str]]:

@@ -214,7 +214,7 @@ def _require_file(name: str, folder: int) -> None:
     with contextlib.suppress(FileNotFoundError):
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
-            raise FileExistsError(errno.EEXIST, "it is there and no regular file")
+            raise FileExistsError(errno.EEXIST, "it exists and is not a regular file")
 
 
 def _write(name: str, folder: int, text: str, mode: int) -> None:

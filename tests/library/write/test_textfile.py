@@ -118,7 +118,7 @@ def test_a_device_or_a_folder_is_no_place_for_a_file(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for name in ("null", "fifo", "folder"):
         before = os.lstat(tmp_path / name)
-        with pytest.raises(OSError, match="it is there and no regular file"):
+        with pytest.raises(OSError, match="it exists and is not a regular file"):
             replace_text(str(tmp_path / name), "x")
         assert os.lstat(tmp_path / name).st_ino == before.st_ino
     assert sorted(one.name for one in tmp_path.iterdir()) == ["fifo", "folder", "null"]

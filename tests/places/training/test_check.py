@@ -116,7 +116,7 @@ def test_a_policy_that_states_nothing_of_what_is_asked_is_refused(
     sections: tuple[str, ...], names: str
 ) -> None:
     policy = Policy({"sessions": (SessionRule(("root",), WANTED),)})
-    with pytest.raises(PolicyError, match=f"policy: states nothing for {names}, so nothing would"):
+    with pytest.raises(PolicyError, match=f"policy: states nothing for {names}; a policy that"):
         check_host(policy, OPTIONS._replace(sections=sections))
     assert not check_host(policy, OPTIONS._replace(sections=())).findings
 

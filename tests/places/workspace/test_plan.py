@@ -100,18 +100,33 @@ def test_a_prolog_is_a_program_and_a_note_says_where_to_name_it() -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"path": "relative"}, "path: 'relative' was given"),
-        ({"path": "/etc"}, "path: '/etc' was given"),
-        ({"path": "/a b"}, "path: '/a b' was given"),
-        ({"path": "/a/$(id)"}, "path: '/a/$(id)' was given"),
-        ({"path": "/a/../etc"}, "path: '/a/../etc' was given"),
-        ({"owner": "a b"}, "owner: 'a b' was given; accepted is a user"),
-        ({"group": ""}, "group: '' was given; accepted is a group"),
-        ({"mode": "rwx"}, "mode: 'rwx' was given; accepted is an octal number, such as 1777"),
-        ({"age": "ten"}, "max_age: 'ten' was given"),
-        ({"variables": ("A B",)}, "variables: 'A B' was given; accepted is a variable's name"),
-        ({"prolog": "x"}, "task_prolog: 'x' was given; accepted is an absolute path"),
-        ({"prolog": PROLOG, "variables": ()}, "task_prolog: sets variables, and none is named"),
+        ({"path": "relative"}, "path (mlhost_limits_workspace_path): 'relative' was given"),
+        ({"path": "/etc"}, "path (mlhost_limits_workspace_path): '/etc' was given"),
+        ({"path": "/a b"}, "path (mlhost_limits_workspace_path): '/a b' was given"),
+        ({"path": "/a/$(id)"}, "path (mlhost_limits_workspace_path): '/a/$(id)' was given"),
+        ({"path": "/a/../etc"}, "path (mlhost_limits_workspace_path): '/a/../etc' was given"),
+        (
+            {"owner": "a b"},
+            "owner (mlhost_limits_workspace_owner): 'a b' was given; accepted is a user",
+        ),
+        ({"group": ""}, "group (mlhost_limits_workspace_group): '' was given; accepted is a group"),
+        (
+            {"mode": "rwx"},
+            "mode (mlhost_limits_workspace_mode): 'rwx' was given; accepted is an octal number, such as 1777",
+        ),
+        ({"age": "ten"}, "max_age (mlhost_limits_workspace_max_age): 'ten' was given"),
+        (
+            {"variables": ("A B",)},
+            "variables (mlhost_limits_workspace_variables): 'A B' was given; accepted is a variable's name",
+        ),
+        (
+            {"prolog": "x"},
+            "task_prolog (mlhost_limits_workspace_task_prolog): 'x' was given; accepted is an absolute path",
+        ),
+        (
+            {"prolog": PROLOG, "variables": ()},
+            "task_prolog (mlhost_limits_workspace_task_prolog): sets variables, and variables",
+        ),
     ],
 )
 def test_what_is_not_accepted_is_refused(change: dict[str, Any], problem: str) -> None:
