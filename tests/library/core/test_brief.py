@@ -294,7 +294,7 @@ def test_so_many_lines_are_shown_beside_provision(count: int, is_shown: bool) ->
         fail("new-container:docker", "nofile", "soft", Cause("docker-not-stated", "x", remedy))
     ]
     lines = format_brief(found, Told())
-    assert lines[3] == "     fix  mlhost-limits provision --only docker, then restart docker"
+    assert lines[3] == "     fix  mlhost-limits provision --only docker # then restart docker"
     by_hand = ["     or   touch /0", *(f"          touch /{one}" for one in range(1, count))]
     assert lines[4:] == (by_hand if is_shown else ["     or   state it"])
 
