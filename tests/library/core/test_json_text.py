@@ -50,7 +50,7 @@ SET = {
 
 @pytest.mark.parametrize(("text", "expected"), SET.values(), ids=SET.keys())
 def test_set_follows_the_layout_of_the_file(text: str, expected: str) -> None:
-    """A member is replaced where it stands, or appended as its neighbours are written."""
+    """A member is replaced where it stands, or appended as its neighbors are written."""
     assert set_member(text, "k", "v") == expected
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from mlhost_limits.training.cache_rules import (
-    Neighbours,
+    Neighbors,
     judge_filesystem,
     judge_shards,
     judge_unique,
@@ -53,24 +53,24 @@ def test_a_file_system_that_was_not_seen_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("facts", "others", "expected"),
     [
-        ({}, Neighbours(), []),
-        ({}, Neighbours(sharers=(17,)), []),
-        ({}, Neighbours(sharers=(17, 23)), ["fail cache-shared-by-containers"]),
-        ({}, Neighbours(job="4711"), ["fail cache-not-of-one-job"]),
-        ({"path": "/scratch/4711/c"}, Neighbours(job="4711"), ["pass "]),
-        ({"path": "/scratch/job-4711"}, Neighbours(job="4711"), ["pass "]),
-        ({"path": "/scratch/47112"}, Neighbours(job="4711"), ["fail cache-not-of-one-job"]),
-        ({"real_path": "/nvme/4711"}, Neighbours(job="4711"), ["pass "]),
+        ({}, Neighbors(), []),
+        ({}, Neighbors(sharers=(17,)), []),
+        ({}, Neighbors(sharers=(17, 23)), ["fail cache-shared-by-containers"]),
+        ({}, Neighbors(job="4711"), ["fail cache-not-of-one-job"]),
+        ({"path": "/scratch/4711/c"}, Neighbors(job="4711"), ["pass "]),
+        ({"path": "/scratch/job-4711"}, Neighbors(job="4711"), ["pass "]),
+        ({"path": "/scratch/47112"}, Neighbors(job="4711"), ["fail cache-not-of-one-job"]),
+        ({"real_path": "/nvme/4711"}, Neighbors(job="4711"), ["pass "]),
         # A private /tmp of job_container/tmpfs.
-        ({"mount_root": "/private/4711/.4711"}, Neighbours(job="4711"), ["pass "]),
-        ({}, Neighbours(in_container=True), []),
-        ({"mount_root": "/srv/c"}, Neighbours(in_container=True), ["unknown "]),
-        ({"mount_root": "/srv/c"}, Neighbours(in_container=True, host="ab12"), ["unknown "]),
-        ({"mount_root": "/srv/ab12"}, Neighbours(in_container=True, host="ab12"), ["pass "]),
+        ({"mount_root": "/private/4711/.4711"}, Neighbors(job="4711"), ["pass "]),
+        ({}, Neighbors(in_container=True), []),
+        ({"mount_root": "/srv/c"}, Neighbors(in_container=True), ["unknown "]),
+        ({"mount_root": "/srv/c"}, Neighbors(in_container=True, host="ab12"), ["unknown "]),
+        ({"mount_root": "/srv/ab12"}, Neighbors(in_container=True, host="ab12"), ["pass "]),
     ],
 )
 def test_a_cache_is_of_one_job(
-    facts: dict[str, Any], others: Neighbours, expected: list[str]
+    facts: dict[str, Any], others: Neighbors, expected: list[str]
 ) -> None:
     found = judge_unique(SOUND._replace(**facts), others)
     assert [

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits.training.cache_check import find_neighbours, find_sharers
+from mlhost_limits.training.cache_check import find_neighbors, find_sharers
 from mlhost_limits.training.folder_rules import FolderFacts
 
 HOST = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 22 8:16 / /data rw - xfs /dev/sdb rw\n"
@@ -70,4 +70,4 @@ def test_a_user_s_own_namespaces_share_nothing_that_the_user_may_not_write(tmp_p
 
 def test_the_job_is_that_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "4711")
-    assert find_neighbours(FACTS._replace(state="absent")).job == "4711"
+    assert find_neighbors(FACTS._replace(state="absent")).job == "4711"
