@@ -166,8 +166,10 @@ def test_what_files_state_keeps_to_its_schema(
     lines = "* soft nofile 9999999999\nroot soft nofile 5\nroot soft nofile 6\n"
     (tmp_path / "etc/security/limits.conf").write_text(lines)
     (tmp_path / "etc/passwd").write_text("root:x:0:0::/root:/bin/sh\n")
-    words = ["resolve", "--root", str(tmp_path), "--unit", "foo.service", "--json"]
-    cli.main(words)
+    (tmp_path / "usr/lib/systemd/system").mkdir(parents=True)
+    (tmp_path / "etc/systemd/system").mkdir(parents=True)
+    (tmp_path / "etc/systemd/system/foo.service").symlink_to("/dev/null")
+    cli.main(["resolve", "--root", str(tmp_path), "--unit", "foo.service", "--json"])
     answer = json.loads(capsys.readouterr().out)
     assert any("reason" in one for one in answer["statements"])
     assert any(one.get("shadows") for one in answer["statements"])

@@ -88,7 +88,7 @@ def test_a_policy_is_read_as_check_reads_it(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("policy", "sentence"),
     [
-        ('{"kernel": {"fs.fi', "is neither JSON nor YAML: "),
+        ('{"kernel": {"fs.fi', "policy.json:1: is not JSON: "),
         ("profile:\nkernel: {fs.nr_open: 5}\n", "profile: is empty; accepted are"),
         ("", "is empty, so nothing would be required"),
         ("[" * 100000, "is nested deeper than 20 levels"),

@@ -108,7 +108,7 @@ def test_a_mount_that_fails_leaves_the_files_as_they_were(
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        ({"path": "relative"}, "path: 'relative'"),
+        ({"path": "relative"}, "'relative' was given; accepted is an absolute path"),
         ({"owner": "no-such-user"}, "this host has no user no-such-user"),
     ],
 )
