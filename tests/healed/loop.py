@@ -63,7 +63,7 @@ def load(variant: str, workers: int, size: int) -> Iterator[object]:
 def feed(kind: str, variant: str) -> Iterator[object]:
     """Yield what a run holds: batches of one loader, or loaders of one worker each."""
     if kind not in ("nproc", "tasks"):
-        yield from load(variant, 2, 2**16 if kind == "shm" else 8)
+        yield from load(variant, 2, 2**13 if kind == "shm" else 8)
     while True:
         loader = load(variant, 1, 8)
         yield loader, next(loader)

@@ -65,7 +65,7 @@ def _find_all(
     if path in trail:
         raise ValueError(f"{path}: includes itself, by way of {', '.join(trail)}")
     for keyword, line, words in _read_lines(path, files.get(path, "")):
-        if next(read) > _MOST_LINES:
+        if next(read, 0) > _MOST_LINES:
             raise ValueError(f"{line.place}: too much is included to be read")
         if keyword == "include":
             for included in _match_files(files, words):
@@ -177,7 +177,7 @@ def _find_set(
     if path in trail:
         raise ValueError(f"{path}: includes itself, by way of {', '.join(trail)}")
     for keyword, line, words, match in _read_all(path, files.get(path, "")):
-        if next(read) > _MOST_LINES:
+        if next(read, 0) > _MOST_LINES:
             raise ValueError(f"{line.place}: too much is included to be read")
         if keyword not in ("include", wanted) or not _may_match(match, user):
             continue

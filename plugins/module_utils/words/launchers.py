@@ -14,6 +14,7 @@ from itertools import dropwhile
 from ..core.values import NamedTuple
 from .docker_run import ENGINES, split_docker_run
 from .facts import ARGUMENT, DEFAULT, ENVIRONMENT, JOB, LAUNCHER, Fact, Wanted, Words, join_words
+from .job_options import split_job
 from .names import AUTO, read_option
 from .options import COMMAND_LINE, Option, read_arguments, split_all, split_before
 from .shell_text import split_commands
@@ -33,18 +34,9 @@ _FLAGS = {
     "python": ("-u", "-O", "-OO", "-s", "-S", "-E", "-I", "-B", "-q", "-v", "-P"),
 }
 _PROGRAMS = (
-    *(
-        "trl",
-        "swift",
-        "llamafactory-cli",
-        "axolotl",
-        "tune",
-        "yolo",
-        "nemo",
-        "nemo_llm",
-        "lightning",
-    ),
-    *("simpletuner", "fairseq-train", "fairseq-hydra-train", "litgpt", "megatron", "xtuner"),
+    *("trl", "swift", "llamafactory-cli", "axolotl", "tune", "yolo", "nemo", "nemo_llm"),
+    *("lightning", "litgpt", "megatron", "xtuner"),
+    *("simpletuner", "fairseq-train", "fairseq-hydra-train"),
 )
 """Trainers that are programs of their own."""
 _MODULES = {
@@ -355,16 +347,20 @@ def note_starts(where: str, names: Sequence[str]) -> Words:
 def _read_script(words: Sequence[str], where: str, _depth: int) -> Words:
     """Want the script that is run; what follows are its own arguments."""
     must = not where  # What a script runs besides, such as a module's setup, may be elsewhere.
-    if words[0] in ("", "sbatch", "source", "."):
+    notes: tuple[str, ...] = ()
+    if words[0] == "sbatch":
+        notes, words = split_job(words[1:], where or COMMAND_LINE)
+    elif words[0] in ("", "source", "."):
         words = [*dropwhile(lambda word: word.startswith("-"), words[1:])]
     if not words:
-        return Words()
+        return Words(notes=notes)
     if words[0].endswith("/activate"):
         return Words()  # Of a virtual environment.
     if "$" in words[0]:
-        return Words(notes=(f"{where or COMMAND_LINE}: {words[0]} is not known here",))
+        return Words(notes=(*notes, f"{where or COMMAND_LINE}: {words[0]} is not known here"))
     wanted = Wanted(words[0], where or COMMAND_LINE, "script", must)
-    return join_words([Words(wanted=(wanted,)), read_arguments(words[1:], where, ARGUMENT)])
+    said = Words(wanted=(wanted,), notes=notes)
+    return join_words([said, read_arguments(words[1:], where, ARGUMENT)])
 
 
 def _read_program(words: Sequence[str], where: str, _depth: int) -> Words:

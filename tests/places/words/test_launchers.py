@@ -104,6 +104,12 @@ def test_an_origin_names_the_option_or_the_line() -> None:
         ),
         ("bash run.sh --num-workers 2", [("run.sh", "script")]),
         ("sbatch --mem=1G job.slurm", [("job.slurm", "script")]),
+        (
+            "sbatch -N 2 -pgpu --gres gpu:1 --exclusive -W job.sh -c a.yaml",
+            [("job.sh", "script"), ("a.yaml", "")],
+        ),
+        ("sbatch -N", []),
+        ("sbatch", []),
         ("python t.py --config hub/name --deepspeed", []),
     ],
 )
@@ -154,3 +160,16 @@ def test_a_container_s_line_states_limits_and_mounts() -> None:
 def test_a_container_has_64_mib_where_nobody_says_otherwise(option: str, size: int | None) -> None:
     (stated,) = read(f"docker run {option} image python train.py").stated
     assert stated.shm == size
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ("-N 2 -pgpu --mem=4G", "-N, --mem"),
+        ("-c8 --nodes 2", "-c, --nodes"),
+        ("--job-name x -W -o out", ""),
+    ],
+)
+def test_what_a_job_is_asked_for_beside_its_script_is_not_read(options: str, named: str) -> None:
+    told = f"command line: {named} of sbatch: not read; lines of #SBATCH are"
+    assert list(read(f"sbatch {options} job.sh").notes) == ([told] if named else [])
