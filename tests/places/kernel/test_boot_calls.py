@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.kernel.boot_calls import (
+    _MOST_COMMANDS,
     find_asked,
     find_called,
     find_calls,
@@ -13,10 +14,12 @@ from mlhost_limits.kernel.boot_calls import (
     find_search_folders,
     find_searched,
     find_words,
+    is_crowded,
     is_interpreted,
     join_commands,
     judge_call,
     list_loaded,
+    list_paths,
     list_running,
     may_ask,
     put_instances,
@@ -123,6 +126,7 @@ def test_whether_a_script_surely_runs_a_file(text: str, sure: bool | None) -> No
         (f"{TUNE}.old", False),
         (f"{TUNE}/x", True),
         (f"echo {TUNE}", False),
+        ("sudo nice -n 5 echo tune", False),
         (f"# {TUNE}", False),
         (f"true # {TUNE}", False),
         ("for f in /opt/site/*; do $f; done", False),
@@ -140,6 +144,28 @@ def test_a_folder_with_a_blank_is_found_whole() -> None:
     for line in (f'"{name}"', name.replace(" ", "\\ "), "sh '/srv/my scripts/tune' -f"):
         assert find_calls(RC, f"true\n{line}\n", [name]) == [2]
     assert find_calls(RC, "true\nsh '/srv/no scripts/tuned'\n", [name]) == []
+
+
+def test_a_name_with_a_blank_is_found_behind_a_backslash() -> None:
+    name = "/srv/my tune"
+    assert find_calls(RC, "true\nsh /srv/my\\ tune\n", [name]) == [2]
+    assert judge_call(RC, "#!/bin/sh\nfoo /srv/my\\ tune\n", name) is None
+    assert judge_call(RC, "#!/bin/sh\nfoo /srv/my\\ tone\n", name) is False
+
+
+def test_a_unit_that_does_not_name_a_file_may_run_it() -> None:
+    assert judge_call(UNIT, "[Service]\nExecStart=/bin/true\n", TUNE) is None
+
+
+def test_the_paths_of_a_text_and_those_from_where_it_goes() -> None:
+    assert list_paths("cd /opt; ./a/b # /srv/c") == ["/srv/c", "/opt/a/b"]
+    assert list_paths("./a/b") == []
+
+
+def test_more_commands_than_anybody_writes() -> None:
+    most = "sysctl /proc/sys\n" * (_MOST_COMMANDS // 2)
+    assert not is_crowded(most)
+    assert is_crowded(f"{most}sysctl")
 
 
 @pytest.mark.parametrize(
@@ -213,6 +239,7 @@ def test_what_of_a_unit_may_run_something() -> None:
         ("  # /opt/a/b", []),
         ("/opt/a/b", ["/opt/a/b"]),
         ("cd /opt; ./a/b", ["/opt/a/b"]),
+        ('true # /opt/c/d\necho "', []),
         ("x=/dev/null; /proc/a/b; /sys/a/b; /run/a/b", []),
     ],
 )
@@ -240,6 +267,11 @@ def test_of_a_unit_and_of_a_crontab_what_root_runs() -> None:
         ("(\nexit\n)\nb", [1, 2, 3, 4]),
         ("a\n  exit 0\nb", [1, 2, 3]),
         ("case x in\na) b ;;\nesac\nexit 1\nb", [1, 2, 3, 4, 5]),
+        ("echo 'a'\nexit\nb", [1]),
+        ('echo "a"\nexit\nb', [1]),
+        ("if x; then\na\nfi\nexit\nb", [1, 2, 3]),
+        ("# if x\nexit\nb", []),
+        ("exit\na\nexit\nb", []),
     ],
 )
 def test_where_a_script_ends(text: str, numbers: list[int]) -> None:

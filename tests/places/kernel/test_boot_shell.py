@@ -31,6 +31,8 @@ SET = "sysctl -w a.b=1"
         ("a \\; b; c", ["a \\; b", " c"]),
         ("a '\\'; b", ["a '\\'", " b"]),
         ("(a)", ["", "a", ""]),
+        ("a >x& b", ["a >x", " b"]),
+        ("a& >x", ["a", " >x"]),
         ("`a`", ["", "a", ""]),
     ],
 )
@@ -48,6 +50,7 @@ def test_the_commands_of_a_line(line: str, commands: list[str]) -> None:
         ("a;#b", "a;"),
         ('a "b # c', 'a "b # c'),
         ("a \\# b", "a \\# b"),
+        ('a # "b"', "a "),
     ],
 )
 def test_where_a_comment_starts(line: str, bare: str) -> None:
@@ -74,12 +77,24 @@ def test_where_a_comment_starts(line: str, bare: str) -> None:
         (f"echo 'a\n{SET}\n'; {SET}", ["", "", f"; {SET}"]),
         (f"x\necho it\\'s\n{SET}", ["x", "", SET]),
         (f"{SET} # echo", [SET]),
+        (f"a; echo b; {SET}", [f"a;       ; {SET}"]),
+        (f"echo x; bash -c 'a\n{SET}\n'", ["; bash -c 'a", SET, "'"]),
+        (f"ssh other x\n{SET}", ["", SET]),
+        (f"ssh other \\\n{SET}", ["ssh other \\", ""]),
+        (f"ssh other \\\n-x \\\n{SET}", ["ssh other \\", "", ""]),
+        (f"echo 'a\n{SET}", ["", SET]),
+        (f"echo 'a\n{SET}'", ["", ""]),
     ],
 )
 def test_what_is_left_of_lines(text: str, bare: list[str]) -> None:
     lines = list(list_bare(enumerate(text.split("\n"), 1)))
     assert [one.bare.strip() for one in lines] == bare
     assert [one.number for one in lines] == list(range(1, len(lines) + 1))
+
+
+def test_a_comment_between_ends_the_command_before_it() -> None:
+    lines = list_bare([(1, "ssh other \\"), (3, SET)])
+    assert [one.bare for one in lines] == ["ssh other \\", SET]
 
 
 @pytest.mark.parametrize(
@@ -172,6 +187,8 @@ def test_what_bash_makes_of_braces(line: str, put: str) -> None:
         ('D="/opt/a/"\nsh "$D"/b', 'D="/opt/a/"\nsh /opt/a/b'),
         ('$(dirname "$0")/b', "/etc/b"),
         ("E=/opt/a", "E=/opt/a"),
+        ("${0%/*}/b", "/etc/b"),
+        ("E=/x\nD=$(cd /opt/a && pwd)\n$D/b", "E=/x\nD=/opt/a\n/opt/a/b"),
         ("$D/b", "$D/b"),
     ],
 )
