@@ -8,7 +8,7 @@ from mlhost_limits.core.cause import Remedy
 from mlhost_limits.why.answer import Answer, format_remedy
 from mlhost_limits.why.log_text import Words
 from mlhost_limits.why.reasons import REASONS
-from mlhost_limits.why.verdict import MINIMUM, POSSIBLE, REQUEST, Verdict, judge_words
+from mlhost_limits.why.verdict import MINIMUM, POSSIBLE, REQUEST, SHOWN, Verdict, judge_words
 
 FULL = Verdict(REASONS["nofile"], POSSIBLE, "", 0)
 
@@ -45,6 +45,19 @@ def test_a_fix_of_check_takes_the_place_of_the_reasons_own() -> None:
     assert f"fix {way}" in tell(Answer(verdict))
     assert way not in tell(Answer(verdict, fault=["     fix  edit that line"]))
     assert " fix" not in tell(Answer(verdict._replace(reason=verdict.reason._replace(way=""))))
+
+
+def test_a_note_is_the_hosts_where_the_host_shows_the_reason() -> None:
+    verdict = FULL._replace(notes=("seen",))
+    assert "note seen" in tell(Answer(verdict))
+    assert "host seen" in tell(Answer(verdict._replace(sure=SHOWN)))
+
+
+def test_the_place_of_a_limit_alone_is_told() -> None:
+    assert "(place)" in tell(Answer(FULL, place="place"))
+    assert "()" not in tell(Answer(FULL))
+    verdict = FULL._replace(reason=REASONS["gpu-memory"])
+    assert "(place)" not in tell(Answer(verdict, place="place"))
 
 
 def test_only_the_first_command_has_a_head() -> None:

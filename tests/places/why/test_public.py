@@ -10,11 +10,25 @@ import json
 
 import pytest
 from mlhost_limits.why.answer import Answer
-from mlhost_limits.why.log_text import Words
+from mlhost_limits.why.log_text import (
+    _HEAD,
+    _LAST,
+    _TAIL,
+    Words,
+    find_block,
+    find_failures,
+    worked_on,
+)
 from mlhost_limits.why.reasons import REASONS
-from mlhost_limits.why.verdict import FITS, MINIMUM, judge_words
+from mlhost_limits.why.verdict import FITS, MINIMUM, POSSIBLE, judge_words
 
 from tests.why.corpus import HERE
+
+FILES = "OSError: [Errno 24] Too many open files: 'a'"
+GPU = "torch.cuda.OutOfMemoryError: CUDA out of memory."
+OOM = "Memory cgroup out of memory: Killed process 5 (python)"
+ORDER = "slurmstepd: error: *** JOB 1 ON n1 CANCELLED AT 2024-01-01T00:00:00 DUE TO TIME LIMIT ***"
+X = ["x"]
 
 ROWS = [(row["expected"], row["text"]) for row in json.loads((HERE / "public.json").read_text())]
 
@@ -197,3 +211,69 @@ def test_the_traceback_of_a_failure_is_kept_with_it() -> None:
 def test_nothing_is_told_of_a_run_that_says_nothing() -> None:
     for text in ("", "\n\n", "loss 0.137\n" * 50, "\0\xff\x1b[31m", "done"):
         assert judge_words(Words(text)) is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "number", "code", "sure"),
+    [
+        ([FILES], 1, "nofile", FITS),
+        ([f"{FILES}, retrying"], 1, "nofile", POSSIBLE),
+        # A kill shortly after an order is that of the order.
+        ([*X * 30, ORDER, "Killed"], 31, "job-time", FITS),
+        ([ORDER, *X * 39, "Killed"], 1, "job-time", FITS),
+        ([ORDER, *X * 40, "Killed"], 42, "cgroup-memory", POSSIBLE),
+        # What stands above the last words tells which of several reasons it was.
+        (["Killed"], 1, "cgroup-memory", POSSIBLE),
+        ([*X * 150, OOM, "Killed"], 152, "cgroup-memory", FITS),
+        ([OOM, *X * 199, "Killed"], 201, "cgroup-memory", FITS),
+        ([OOM, *X * 200, "Killed"], 202, "cgroup-memory", POSSIBLE),
+    ],
+)
+def test_the_lines_above_the_last_words_count(
+    lines: list[str], number: int, code: str, sure: str
+) -> None:
+    verdict = judge_words(Words("\n".join(lines)))
+    assert verdict
+    assert (verdict.number, verdict.reason.code, verdict.sure) == (number, code, sure)
+
+
+def test_a_limit_above_an_error_is_told_and_no_other_error() -> None:
+    for above, earlier in ((FILES, FILES), (GPU, "")):
+        verdict = judge_words(Words(f"{above}\n{GPU}"))
+        assert verdict
+        assert (verdict.number, verdict.earlier) == (2, earlier)
+
+
+def test_far_above_is_looked_where_the_last_lines_name_nothing() -> None:
+    far = [FILES, *X * _LAST]
+    assert [one.number for one in find_failures(Words("\n".join(far)))] == [0]
+    assert [one.number for one in find_failures(Words("\n".join([*far, GPU])))] == [_LAST + 1]
+
+
+def test_of_a_long_line_both_ends_are_read() -> None:
+    whole = "a" * (_HEAD + _TAIL)
+    assert Words(whole)[0] == whole
+    assert Words(f"{whole}b")[0] == f"{'a' * _HEAD} ... {'a' * (_TAIL - 1)}b"
+
+
+def test_a_line_is_read_with_its_traceback_or_with_those_beside_it() -> None:
+    start = "Traceback (most recent call last):"
+    beside = [f"line {number}" for number in range(20)]
+    assert find_block(Words("\n".join(beside)), 10).split("\n") == beside[6:15]
+    for lines in (
+        [start, *["  a"] * 8, "E: b", "c"],
+        [start, "  a", "b", *["  a"] * 3, "E: b", "c"],
+    ):
+        assert find_block(Words("\n".join(["x", *lines])), len(lines) - 1).split("\n") == lines
+    lines = [start, "b", *["  a"] * 5, "E: b"]
+    assert find_block(Words("\n".join(lines)), 7).split("\n") == lines[3:]
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "on"),
+    [(["epoch 1"], ["epoch 2"], False), ([], ["epoch 1", "epoch 2"], True)],
+)
+def test_a_run_works_on_where_work_follows(above: list[str], below: list[str], on: bool) -> None:
+    words = Words("\n".join([*above, "WARNING: Too many open files", *below]))
+    (found,) = find_failures(words)
+    assert worked_on(words, found, is_last=True) is on
