@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.kernel.boot_names import may_name
+from mlhost_limits.kernel.boot_names import _LONGEST, may_name
 from mlhost_limits.kernel.boot_scripts import find_script_writes
 
 KEY = "vm.max_map_count"
@@ -92,3 +92,9 @@ def test_variables_that_name_one_another_end(text: str, line: str, told: bool) -
 def test_many_parts_that_are_computed_end() -> None:
     assert not may_name(f"sysctl vm.{'$(x)' * 40}Z=1", KEY, "")
     assert may_name(f"sysctl vm.{'$(x)' * 40}t=1", KEY, "")
+
+
+def test_a_word_that_stands_whole_is_no_name_put_together() -> None:
+    assert not may_name(f"sysctl -w {KEY}=1", KEY, "")
+    assert may_name("sysctl -w vm.$N=1", KEY, "")
+    assert not may_name(f"sysctl -w vm.$N=1 {'x' * _LONGEST}", KEY, "")

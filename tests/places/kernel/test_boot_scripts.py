@@ -487,3 +487,10 @@ def test_files_that_a_script_goes_through(text: str, globs: set[str]) -> None:
 )
 def test_scripts_that_may_set_some_sysctl(text: str, is_about: bool) -> None:
     assert boot_scripts.is_about_sysctls(text) is is_about
+
+
+def test_a_value_of_several_numbers_is_whole_in_tmpfiles() -> None:
+    value = "4096 87380 6291456"
+    line = f"w /proc/sys/net/ipv4/tcp_rmem - - - - {value}"
+    writes = find_script_writes("net.ipv4.tcp_rmem", {TMPFILES: f"{line}\n"})
+    assert [(one.at.line, one.at.value) for one in writes] == [(1, value)]

@@ -18,6 +18,7 @@ from mlhost_limits.kernel.sysctl_conf import (
     parse_procps_conf,
     parse_sysctl_conf,
     parse_sysctl_number,
+    spell_key,
 )
 
 ETC = "/etc/sysctl.d"
@@ -78,6 +79,9 @@ def test_where_systemd_ends_a_line_and_nobody_else_it_has_the_text_that_systemd_
     [
         ("5", 5, 5),
         ("0x10", 16, 16),
+        ("0", 0, 0),
+        ("07", 7, 7),
+        ("0100", 64, 64),
         ("5 # five", "5 # five", 5),
         ("4096 87380 6291456", "4096 87380 6291456", 4096),
         ("5k", "5k", None),
@@ -209,3 +213,14 @@ def test_what_is_known_of_a_boot_without_files(
     key: str, running: int | None, default: int | None
 ) -> None:
     assert find_boot_default(key, running) == default
+
+
+def test_single_dots_and_empty_parts_are_no_part_of_a_key() -> None:
+    assert [spell_key(name) for name in ("fs/./file-max", "fs//file-max", "/fs/file-max/")] == [
+        "fs.file-max"
+    ] * 3
+
+
+def test_procps_3_counts_lines_from_one() -> None:
+    lines = parse_procps3_conf("fs.file-max = 5\n\nfs.nr_open = 6\n", "/x")
+    assert [one.line for one in lines] == [1, 3]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.why.faults import find_faults
-from mlhost_limits.why.hosts import find_hosts
+from mlhost_limits.why.hosts import _expand, find_hosts
 from mlhost_limits.why.kills import Line, find_kills
 from mlhost_limits.why.log_text import Words, find_block, find_path
 from mlhost_limits.why.verdict import judge_words
@@ -145,3 +145,7 @@ def test_a_plain_error_counts_before_what_stands_far_above(after: int, code: str
     verdict = judge_words(Words("\n".join(lines)))
     assert verdict
     assert (verdict.reason.code, bool(verdict.earlier)) == ("exception", code == "nofile")
+
+
+def test_a_range_of_hosts_that_is_none_is_left_out() -> None:
+    assert list(_expand("n[1-x,x-1,08-10]")) == ["n08", "n09", "n10"]
