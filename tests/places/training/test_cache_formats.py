@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mlhost_limits.training.cache_formats import (
+    _LONGEST_LINE,
+    _MOST_MESSAGES,
     check_arrow,
     check_jsonl,
     check_npy,
@@ -66,6 +68,10 @@ def test_every_truncation_of_an_array_is_seen(name: str) -> None:
         (b"\x80\4N.", Verdict("unknown", "has the name of an array and is a pickle")),
         (
             save(np.zeros(2, dtype=[("a", "i4")])),
+            Verdict("unknown", "holds values whose size its header does not state"),
+        ),
+        (
+            save(np.array([None], dtype=object)),
             Verdict("unknown", "holds values whose size its header does not state"),
         ),
         (
@@ -201,3 +207,31 @@ def test_what_stands_for_a_file_is_none(head: bytes, word: str) -> None:
 @pytest.mark.parametrize("check", [check_npy, check_npz, check_pt, check_parquet, check_arrow])
 def test_an_empty_file_is_said_to_be_empty(check: Check) -> None:
     assert look(check, b"") == Verdict("corrupt", "is empty")
+
+
+@pytest.mark.parametrize(
+    ("check", "content"),
+    [
+        (check_parquet, b"PAR1" + b"\0" * 4 + b"PAR1"),
+        (check_arrow, b"ARROW1" + b"\0" * 6 + b"ARROW1"),
+    ],
+)
+def test_the_smallest_file_has_its_marks_and_an_empty_footer(check: Check, content: bytes) -> None:
+    assert look(check, content) == Verdict("sound")
+    assert look(check, content[:-1]).reason.startswith("does not end as its format requires")
+
+
+def test_a_stream_of_very_many_messages_is_not_read_to_its_end() -> None:
+    message = b"\xff" * 4 + (8).to_bytes(4, "little") + b"\0" * 8
+    assert look(check_arrow, message * 3).status == "unknown"
+    assert look(check_arrow, message * 3 + b"\xff" * 4 + b"\0" * 4) == Verdict("sound")
+    found = look(check_arrow, message * (_MOST_MESSAGES + 1))
+    assert found == Verdict("unknown", f"has more than {_MOST_MESSAGES} messages")
+
+
+def test_a_line_of_json_is_read_as_far_as_it_is_not_too_long() -> None:
+    row = b'"' + b"a" * (_LONGEST_LINE - 3) + b'"'
+    assert look(check_jsonl, row + b"\n") == Verdict("sound")
+    assert look(check_jsonl, b"{}\n" + row) == Verdict("sound")
+    found = look(check_jsonl, b"{}\n" + row[:-1] + b"aa" + b'"')
+    assert found == Verdict("unknown", "has a last line of more than 1 MiB")

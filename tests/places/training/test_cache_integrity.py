@@ -172,6 +172,8 @@ def test_files_are_told_by_their_endings(name: str, kind: str) -> None:
         ("tmp_x", True, None),
         ("x.tar.lock", False, None),
         ("template.pt", False, None),
+        ("a.temp", True, None),
+        ("A.PART", True, None),
     ],
 )
 def test_temporary_names_are_known(name: str, temporary: bool, owner: int | None) -> None:

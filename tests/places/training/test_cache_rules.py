@@ -64,6 +64,7 @@ def test_a_file_system_that_was_not_seen_is_unknown() -> None:
         # A private /tmp of job_container/tmpfs.
         ({"mount_root": "/private/4711/.4711"}, Neighbors(job="4711"), ["pass "]),
         ({}, Neighbors(in_container=True), []),
+        ({"mount_root": "/srv/c"}, Neighbors(), []),
         ({"mount_root": "/srv/c"}, Neighbors(in_container=True), ["unknown "]),
         ({"mount_root": "/srv/c"}, Neighbors(in_container=True, host="ab12"), ["unknown "]),
         ({"mount_root": "/srv/ab12"}, Neighbors(in_container=True, host="ab12"), ["pass "]),
@@ -154,3 +155,26 @@ def test_every_worker_has_a_shard(
     finding = judge_shards("/c", shards, workers, ranks)
     assert finding.status == status
     assert [cause.remedy.text for cause in finding.causes] == ([fix] if fix else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "versions", "fix"),
+    [
+        ("WIDS_CACHE", {}, "set WDS_CACHE, or pass the directory to the library"),
+        ("WDS_CACHE", {}, "set WIDS_CACHE, or pass the directory to the library"),
+        ("HF_HOME", {}, "unset HF_HOME"),
+    ],
+)
+def test_what_is_to_be_set_instead_is_said(name: str, versions: dict[str, str], fix: str) -> None:
+    (finding,) = judge_variables("/c", {name: "/c/"}, versions)
+    assert finding.causes[0].remedy.text == fix
+
+
+def test_who_shares_a_cache_is_named() -> None:
+    (finding,) = judge_unique(SOUND, Neighbors(sharers=(17, 23)))
+    assert finding.observation.value == "2 containers"
+    assert finding.causes[0].text == (
+        "the containers of pids 17, 23 mount /scratch/cache: equal pids make equal file names"
+    )
+    finding = judge_filesystem(SOUND._replace(filesystem=""))
+    assert finding.observation.reason == "a file system of type unknown may be local or not"

@@ -177,3 +177,51 @@ def test_room_is_for_the_copies_that_are_not_there_yet(
     checkpoints: list[Checkpoint], limit: int | None, copies: int
 ) -> None:
     assert count_copies(checkpoints, limit) == copies
+
+
+def many(count: int) -> tuple[tuple[str, str], ...]:
+    return tuple((f"f{number}", "is empty") for number in range(count))
+
+
+@pytest.mark.parametrize(
+    ("damaged", "told"),
+    [
+        (3, "f0 is empty; f1 is empty; f2 is empty: resuming"),
+        (5, "f0 is empty; f1 is empty; f2 is empty; and 2 more: resuming"),
+    ],
+)
+def test_of_many_damaged_files_the_first_are_named(damaged: int, told: str) -> None:
+    newest = Checkpoint(200, True, WHOLE, damaged=many(damaged))
+    (finding,) = judge_checkpoints("/out", [newest], None, True)
+    assert told in finding.causes[0].text
+    (finding,) = judge_checkpoints("/out", [whole(200)._replace(unsure=many(damaged))], None, True)
+    assert (finding.observation.reason or "").endswith("f1 is empty; f2 is empty")
+
+
+def test_of_many_hidden_files_the_first_are_named() -> None:
+    hidden = Checkpoint(100, True, (".a", ".b", ".c", ".d"))
+    (finding,) = judge_checkpoints("/out", [hidden, whole(200)], None, None)
+    assert "(.a, .b, .c)" in finding.causes[0].text
+    assert look(Checkpoint(100, True, (".a", "b")), whole(200)) == ["pass"]
+
+
+def test_what_is_stale_is_told_by_the_time_of_the_one_before_it() -> None:
+    for later, told in ((11.0, ["pass"]), (11.5, ["checkpoint-stale"])):
+        found = look(whole(100, later), whole(900, 10.0), limit=1, resumes=True)
+        assert [line.partition(" ")[0] for line in found] == told
+    runs = [whole(100, 30.0), whole(200, 40.0), whole(900, 10.0)]
+    (finding,) = judge_checkpoints("/out", runs, 1, True)
+    assert finding.causes[0].text.startswith("/out/checkpoint-900 is older than checkpoint-200:")
+    (finding,) = judge_checkpoints("/out", [whole(900)], 2, False)
+    assert "save_total_limit 2" in finding.causes[0].text
+    # What has no state is not counted, and not deleted.
+    assert look(Checkpoint(100, True, ("x",)), limit=1, resumes=False) == ["pass"]
+
+
+def test_a_folder_may_end_in_a_slash_and_nobody_may_move_there() -> None:
+    (finding,) = judge_checkpoints("/out/", [Checkpoint(5, False)], None, False)
+    assert finding.causes[0].remedy.lines == ["mv -nT /out/checkpoint-5 /out/aside-checkpoint-5"]
+    assert count_copies([whole(1)], 0) == 1
+    assert Checkpoint(5).name == "checkpoint-5"
+    assert not Checkpoint(5, True, WHOLE, damaged=many(1)).is_complete
+    assert whole(5).is_complete

@@ -14,6 +14,7 @@ from mlhost_limits.training.collectives import (
     find_world,
 )
 from mlhost_limits.training.loader import count_descriptors
+from mlhost_limits.training.model_states import find_floor, find_model_states
 from mlhost_limits.training.policy import DeepSpeed, Gpus, Training
 
 
@@ -26,6 +27,7 @@ from mlhost_limits.training.policy import DeepSpeed, Gpus, Training
         (Training(ranks_per_node=8), 29),
         (Training(ranks_per_node=8, groups=4), 62),
         (Training(groups=1), 15),
+        (Training(groups=1, backend="nccl"), 10 + 1 + 3 + 15),
         (Training(ranks_per_node=8, groups=0), 0),
         (Training(ranks_per_node=8, world_size=32), 77),
         # By the documents of NCCL: 144 ranks and 16 groups take more than 32,768.
@@ -72,3 +74,12 @@ def test_a_group_has_threads_in_each_rank_and_the_store_has_one(
     assert count_threads_of_rank(run) == first
     assert count_threads_of_groups(run) == all_of_them
     assert count_mapped_by_groups(run) == mapped
+
+
+def test_who_trains_on_cpus_has_there_what_a_gpu_would_have() -> None:
+    spread = DeepSpeed(3, 10**6, 10**5, 2, 1)
+    floor = find_floor(spread)
+    assert find_model_states(Training(ranks_per_node=2, deepspeed=spread)) == floor.node
+    on_cpus = Training(ranks_per_node=2, deepspeed=spread, backend="gloo")
+    assert find_model_states(on_cpus) == floor.node + 2 * floor.gpu
+    assert find_model_states(Training()) == 0

@@ -11,10 +11,15 @@ from mlhost_limits.training.folder_rules import (
     FolderFacts,
     Proof,
     find_reach,
+    judge_absent,
     judge_folder,
     judge_free,
+    judge_writing,
+    may_work_there,
 )
 
+AS = "env -i /sbin/runuser -P -u alice --"
+DENIED = Proof("fail", "[Errno 13] Permission denied")
 PROVED = {name: Proof("pass") for name in ("flock", "O_EXCL", "rename", "directory rename")}
 SOUND = FolderFacts(
     "/data/cache",
@@ -241,3 +246,63 @@ def test_what_is_the_systems_or_anothers_is_not_given_away(
     (found, *_rest) = judge_folder(SOUND._replace(path=path, owner=owner, writing=denied))
     assert found.causes[0].code == "folder-not-writable"
     assert bool(found.causes[0].remedy.commands) == given
+
+
+@pytest.mark.parametrize(
+    ("user", "mode", "may"),
+    [
+        *(("", 0o700, True), ("root", 0o700, True), ("alice", 0o700, True), ("bob", 0o755, False)),
+        *(("bob", 0o775, True), ("bob", 0o757, True), ("bob", 0o711, False), ("carl", 0o700, True)),
+    ],
+)
+def test_who_may_not_write_does_not_work_there(user: str, mode: int, may: bool) -> None:
+    assert may_work_there(SOUND._replace(owner="carl", mode=mode), user) is may
+
+
+@pytest.mark.parametrize(
+    ("change", "lines"),
+    [
+        (
+            {"state": "absent", "actor": "alice"},
+            [f"{AS} mkdir -p -m 0750 /data/cache >&2"],
+        ),
+        ({"state": "absent", "actor": None}, []),
+        ({"writing": DENIED, "mode": 0o555}, ["chmod u+rwx /data/cache"]),
+        (
+            {"writing": DENIED, "actor": "alice"},
+            [f"{AS} chmod u+rwx /data/cache >&2"],
+        ),
+        ({"writing": DENIED, "owner": "root", "actor": "alice"}, []),
+    ],
+)
+def test_who_puts_it_right_is_who_may(change: dict[str, Any], lines: list[str]) -> None:
+    assert commands(next(judge_folder(SOUND._replace(**change)))) == lines
+
+
+@pytest.mark.parametrize(
+    ("inodes", "free", "code"),
+    [
+        *((0, 1, "folder-no-inodes"), (0, 0, "folder-full"), (1, 1, "folder-full")),
+        (None, 1, "folder-full"),
+    ],
+)
+def test_what_a_full_file_system_lacks_is_told(inodes: int | None, free: int, code: str) -> None:
+    full = Proof("fail", "[Errno 28] No space left on device")
+    facts = SOUND._replace(writing=full, free_inodes=inodes, free_bytes=free)
+    assert tell(list(judge_folder(facts))) == [("fail", "directory", code)]
+
+
+def test_why_a_directory_cannot_be_written_to_is_told() -> None:
+    finding = judge_writing(SOUND._replace(writing=DENIED, mode=0o55))
+    assert finding.causes[0].text == "/data/cache is alice's, with mode 0055"
+    assert finding.observation.value == "not writable, [Errno 13] Permission denied"
+    facts = SOUND._replace(writing=Proof("pass"), state="unknown", reason="no answer")
+    assert judge_writing(facts).observation.reason == "no answer"
+    (made, *proofs) = judge_absent(SOUND, "/data")
+    assert made.observation.value == "absent, and alice can make it in /data"
+    assert tell(proofs) == [("pass", name, "") for name in PROVED]
+
+
+def test_one_inode_is_needed_at_least() -> None:
+    (finding,) = judge_free(SOUND._replace(free_inodes=0), None, None)
+    assert finding.causes[0].text == "/data (ext4) has 0 inodes free for alice, and 1 is needed"

@@ -142,3 +142,55 @@ def test_a_limit_that_was_raised_needs_no_fix() -> None:
         "descriptors: 820 of 1024 are used (80 %, limit RLIMIT_NOFILE), most are 700 pipe,"
         " 9 socket; the soft limit is raised to 4096"
     )
+
+
+def test_a_look_that_began_before_the_last_one_undoes_nothing() -> None:
+    told, trend = follow((2, 100), (1, 900))
+    assert (told, trend.level) == ([False, False], level(100))
+    assert follow((1, 100), (1, 900))[0] == [False, True]
+
+
+def test_a_limit_that_was_raised_is_told_again() -> None:
+    trend = Trend()
+    trend.rearm(7)
+    assert (trend.level, trend.find_left(0.8)) == (None, float("inf"))
+    assert trend.follow(level(900), 0, 0.8)
+    assert trend.find_left(0.8) == float("inf")
+    trend.rearm(2000)
+    assert trend.level == level(900, 2000)
+    assert trend.find_left(0.8) == 700
+    assert not trend.follow(level(1500, 2000), 60, 0.8)
+    assert trend.follow(level(1600, 2000), 120, 0.8)
+
+
+@pytest.mark.parametrize(
+    ("name", "used"),
+    [
+        *(("descriptors", "4096 of 8192"), ("mappings", "4096 of 8192"), ("tasks", "4096 of 8192")),
+        *(("memory", "4.0 KiB of 8.0 KiB"), ("address space", "4.0 KiB of 8.0 KiB")),
+    ],
+)
+def test_bytes_are_told_with_their_unit(name: str, used: str) -> None:
+    text = describe(Level(name, 4096, 8192, "RLIMIT_AS"))
+    assert text.startswith(f"{name}: {used} are used (50 %")
+
+
+@pytest.mark.parametrize(
+    ("used", "limit", "rate", "told"),
+    [
+        (400, 1000, 10.0, ""),
+        (401, 1000, 10.0, ", full in 60 s at this rate"),
+        (1000, 1000, 10.0, ", full in 0 s at this rate"),
+        (1100, 1000, 10.0, ", full in 0 s at this rate"),
+        (400, 1000, 0.0, ""),
+    ],
+)
+def test_when_a_limit_is_full_is_told_a_minute_ahead(
+    used: int, limit: int, rate: float, told: str
+) -> None:
+    assert f"RLIMIT_NOFILE){told}, and then" in describe(level(used, limit), rate)
+
+
+def test_a_limit_of_nothing_has_a_share_too() -> None:
+    assert "0 of 0 are used (0 %" in describe(level(0, 0))
+    assert "2 of 0 are used (200 %" in describe(level(2, 0))

@@ -115,3 +115,58 @@ def test_runs_are_named_and_counted() -> None:
 def test_without_any_it_passes_where_all_would_have_been_seen() -> None:
     assert judge_runs("/out", [], True).status == "pass"
     assert judge_runs("/out", [], False).status == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("words", "how"),
+    [
+        (("python3", "-W", "ignore", "/bin/uvicorn", "/out"), ""),
+        (("python3", "-W", "flask", "t.py", "/out"), "names it on its command line"),
+        (("python3", "-X", "flask", "-u", "t.py", "/out"), "names it on its command line"),
+        (("python3", "-m", "train", "--o=/out/"), "names it on its command line"),
+        (("python3", "-m", "train", "--o=/output"), ""),
+        (("python3",), ""),
+        (("python3", "-u"), ""),
+    ],
+)
+def test_what_python_runs_is_read_behind_its_options(words: tuple[str, ...], how: str) -> None:
+    assert find(99, Process(1, "python3", words)) == ([Run(99, "python3", how)] if how else [])
+
+
+@pytest.mark.parametrize(
+    ("parent", "beside"),
+    [  # What started the run, and whether another that it started is another run.
+        ("bash", True),
+        ("sshd", True),
+        ("torchrun", False),
+        ("accelerate", False),
+    ],
+)
+def test_a_shell_starts_runs_of_their_own(parent: str, beside: bool) -> None:
+    family = {
+        5: Process(1, parent),
+        40: Process(5, "python3", TRAIN),
+        41: Process(5, "python3", TRAIN),
+        42: Process(40, "python3", TRAIN),
+    }
+    assert [run.pid for run in find_runs("/out", family, {}, 40)] == ([41] if beside else [])
+
+
+def test_a_run_that_init_started_is_beside_the_others() -> None:
+    family = {
+        1: Process(0, "init"),
+        40: Process(1, "python3", TRAIN),
+        41: Process(1, "python3", TRAIN),
+        43: Process(2, "python3", TRAIN),
+    }
+    assert [run.pid for run in find_runs("/out", family, {}, 40)] == [41, 43]
+    assert [run.pid for run in find_runs("/out", family, {}, 99)] == [40, 41, 43]
+
+
+def test_whose_runs_they_are_is_said() -> None:
+    runs = [Run(2, "python", "works in /out"), Run(3, "python", "works in /out")]
+    assert judge_runs("/out", runs, True, "slurm").owner == "slurm"
+    cause = judge_runs("/out", runs * 3, True).causes[0]
+    assert cause.text.endswith("python (pid 2) works in /out, and 1 more")
+    text = judge_runs("/out", runs, True).causes[0].text
+    assert text == "python (pid 2) works in /out, python (pid 3) works in /out"

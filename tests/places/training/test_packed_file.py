@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlhost_limits.training import cache_packed_read
 from mlhost_limits.training.cache_look_read import check_open_file
-from mlhost_limits.training.cache_packed import check_packed, is_packed
+from mlhost_limits.training.cache_packed import _MOST_BLOCKS, check_packed, is_packed
 from mlhost_limits.training.cache_packed_read import Patience
 from mlhost_limits.training.file_verdict import Verdict, find_kind
 
@@ -87,6 +87,10 @@ def test_several_in_one_file_are_passed(name: str) -> None:
 
 
 MAGIC = b"\x28\xb5\x2f\xfd"
+LZ4_HEAD = b"\x04\x22\x4d\x18\x60\x40\x82"
+STRANGE = "is compressed in a way that is not known"
+CUT = "ends in the middle of its compressed data"
+MANY = f"has more than {_MOST_BLOCKS} blocks"
 
 
 @pytest.mark.parametrize(
@@ -183,3 +187,35 @@ def test_unpacking_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.undo()
     monkeypatch.setattr(cache_packed_read, "_KEPT", 2**20)
     assert look_at(tmp_path / "a.pt", bomb) == Verdict("sound")
+
+
+@pytest.mark.parametrize(
+    ("content", "verdict"),
+    [
+        (b"BZh9data", Verdict("unknown", "is compressed, and was not unpacked")),
+        (b"\x1f\x8bdata", Verdict("unknown", "is compressed, and was not unpacked")),
+        (b"\x5f\x2a\x4d\x18" + b"\0" * 4, Verdict("sound")),
+        (b"\x60\x2a\x4d\x18" + b"\0" * 4, Verdict("unknown", STRANGE)),
+        (b"\x4f\x2a\x4d\x18" + b"\0" * 4, Verdict("unknown", STRANGE)),
+        (WHOLE["xz"] + b"\0" * 4, Verdict("sound")),
+        (WHOLE["xz"] + b"\0" * 2, Verdict("corrupt", CUT)),
+        (WHOLE["xz"] + b"\0" * 4096, Verdict("corrupt", "ends in zeros")),
+        (WHOLE["xz"] + b"\0" * 4092, Verdict("sound")),
+        (MAGIC + b"\x20\0" + b"\0" * 3 * (_MOST_BLOCKS + 1), Verdict("unknown", MANY)),
+        (LZ4_HEAD + b"\1\0\0\x80x" * (_MOST_BLOCKS + 1), Verdict("unknown", MANY)),
+        (LZ4_HEAD + b"\1\0\0\x80x" + b"\0" * 4, Verdict("sound")),
+        (LZ4_HEAD + b"\2\0\0\x80x", Verdict("corrupt", CUT)),
+        # Of a known dictionary: four bytes more, before the sum of the header.
+        (LZ4_HEAD[:4] + b"\x61\x40" + b"\7" * 5 + b"\0" * 4, Verdict("sound")),
+    ],
+)
+def test_what_is_said_of_a_compressed_file(content: bytes, verdict: Verdict) -> None:
+    assert look(content) == verdict
+
+
+@pytest.mark.parametrize(
+    ("head", "packed"),
+    [(b"BZh9", True), (b"\x1f\x8b\x08", True), (b"PK\3\4", False), (b"BZ", False), (b"", False)],
+)
+def test_a_compressed_file_is_told_by_its_first_bytes(head: bytes, packed: bool) -> None:
+    assert is_packed(head) is packed

@@ -256,3 +256,33 @@ def test_a_run_of_which_nothing_is_known_is_refused() -> None:
 
 def test_a_host_without_a_run_is_no_run_that_lacks_something() -> None:
     assert load_policy(None, "training", run=True).get("training") is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("prefetch", "tensors_per_batch", "loaders", "epochs", "gradient_accumulation", "threads"),
+        *("ranks_per_node", "world_size", "shards", "save_total_limit"),
+    ],
+)
+def test_of_some_there_is_one_at_least(name: str) -> None:
+    assert not refusal({name: 1})
+    (problem,) = refusal({name: 0})
+    assert name in problem
+
+
+@pytest.mark.parametrize("name", ["workers", "hold", "base", "groups", "dataset_files"])
+def test_of_some_there_may_be_none(name: str) -> None:
+    assert not refusal({name: 0})
+
+
+@pytest.mark.parametrize("name", ["gpus_per_node", "nodes", "parameters", "largest_layer"])
+def test_a_spread_model_has_one_of_each_at_least(name: str) -> None:
+    spread = {"stage": 2, "parameters": 1, "largest_layer": 1}
+    assert not refusal({"deepspeed": {**spread, name: 1}})
+    assert refusal({"deepspeed": {**spread, name: 0}})
+
+
+def test_a_run_needs_one_gpu_at_least() -> None:
+    assert not refusal({"gpus": {"count": 1}})
+    assert refusal({"gpus": {"count": 0}})

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mlhost_limits.training import cache_tar
-from mlhost_limits.training.cache_tar import check_tar, is_tar
+from mlhost_limits.training.cache_tar import _LONGEST_TAIL, _MOST_ZEROS, check_tar, is_tar
 from mlhost_limits.training.file_verdict import Verdict
 
 NO_MARK = Verdict("unknown", "has no end mark; members may be missing")
@@ -160,3 +160,51 @@ def test_nothing_that_is_in_a_file_ends_the_look(junk: bytes, at: int) -> None:
         assert look(one).status in ("sound", "corrupt", "unknown")
     assert is_tar(content[:512])
     assert not is_tar(junk[:512])
+
+
+def head_of(name: bytes = b"a", size: bytes = b"00000000000 ", signed: bool = False) -> bytes:
+    """Return the head of a member, with the sum as POSIX or as old programs made it."""
+    head = bytearray(name.ljust(124, b"\0") + size).ljust(512, b"\0")
+    head[148:156] = b" " * 8
+    total = sum(byte - 256 if signed and byte > 127 else byte for byte in head)
+    head[148:156] = b"%06o\0 " % total
+    return bytes(head)
+
+
+@pytest.mark.parametrize(
+    ("content", "verdict"),
+    [
+        (head_of(b"\xc3\xa9") + b"\0" * 1024, Verdict("sound")),
+        (head_of(b"\xc3\xa9", signed=True) + b"\0" * 1024, Verdict("sound")),
+        (head_of(b"\x7f", signed=True) + b"\0" * 1024, Verdict("sound")),
+        (head_of(b"\x80", signed=True) + b"\0" * 1024, Verdict("sound")),
+        (head_of(size=b"00000002000 "), Verdict("corrupt", "ends within a")),
+        (head_of(b"", b"00000002000 "), Verdict("corrupt", "ends within a member")),
+        (head_of(size=b"\x80" + (600).to_bytes(11, "big")), Verdict("corrupt", "ends within a")),
+        (head_of(size=b"x" * 12) + b"\0" * 1024, Verdict("sound")),
+        (head_of(size=b"\0" * 12) + b"\0" * 1024, Verdict("sound")),
+        (head_of() + b"\0" * _MOST_ZEROS, Verdict("sound")),
+        (
+            head_of() + b"\0" * (_MOST_ZEROS + 512),
+            Verdict(
+                "unknown",
+                f"has {_MOST_ZEROS + 512} bytes of zeros at its end; members may be missing",
+            ),
+        ),
+    ],
+)
+def test_what_is_said_of_an_archive(content: bytes, verdict: Verdict) -> None:
+    assert look(content) == verdict
+
+
+@pytest.mark.parametrize(
+    ("zeros", "status"),
+    [(512, "corrupt"), (1024, "sound"), (_LONGEST_TAIL - 512, "sound"), (_LONGEST_TAIL, "corrupt")],
+)
+def test_an_end_of_few_zeros_stands_for_members_not_looked_at(
+    monkeypatch: pytest.MonkeyPatch, zeros: int, status: str
+) -> None:
+    monkeypatch.setattr(cache_tar, "_FEW", 2)
+    content = head_of() * 3 + b"\7" * 512 + b"\0" * zeros
+    assert look(content).status == status
+    assert look(content + b"\0").status == look(content, deep=True).status == "corrupt"

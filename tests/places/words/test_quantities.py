@@ -9,6 +9,7 @@ from mlhost_limits.words.quantities import (
     parse_count,
     parse_pod_quantity,
     parse_size,
+    parse_switch,
 )
 
 
@@ -69,3 +70,29 @@ def test_what_is_no_whole_number_is_refused(value: object) -> None:
 def test_a_models_name_tells_its_parameters(name: str, number: int) -> None:
     assert find_parameters(name) == number
     assert find_parameters("gpt2") is None
+
+
+@pytest.mark.parametrize("text", ["true", "Yes", " on ", "1", "y", "T", True, 1])
+def test_what_is_on(text: object) -> None:
+    assert parse_switch(text) is True
+
+
+@pytest.mark.parametrize("text", ["false", "No", " off ", "0", "n", "F", False, 0])
+def test_what_is_off(text: object) -> None:
+    assert parse_switch(text) is False
+
+
+@pytest.mark.parametrize("text", ["", "2", "maybe", None])
+def test_what_is_neither_on_nor_off_is_refused(text: object) -> None:
+    with pytest.raises(ValueError, match="true or false is accepted"):
+        parse_switch(text)
+
+
+def test_the_largest_numbers_are_read() -> None:
+    assert parse_size(" 8388607.5t ") == 2**63 - 2**39
+    assert parse_count(" 12 ") == 12
+    assert parse_count(float(2**62)) == 2**62
+    assert parse_count("9E18") == 9 * 10**18
+    for text in ("1.5k8", "1x", "-1"):
+        with pytest.raises(ValueError, match="is not a quantity of Kubernetes"):
+            parse_pod_quantity(text)

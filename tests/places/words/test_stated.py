@@ -11,7 +11,7 @@ from mlhost_limits.training.loader import count_descriptors, count_memory, count
 from mlhost_limits.training.policy import Training
 from mlhost_limits.training.tasks import count_tasks
 from mlhost_limits.words.facts import Stated
-from mlhost_limits.words.stated import judge_stated
+from mlhost_limits.words.stated import judge_stated, tell_stated
 
 RUN = Training(
     workers=4,
@@ -103,3 +103,35 @@ def test_a_container_may_have_as_much_memory_again() -> None:
     (finding,) = judge(RUN, memory=2**30)
     (cause,) = finding.causes
     assert "job:slurm (job.sh:memory)" in str(cause)
+
+
+def test_every_limit_is_told_with_where_it_stands() -> None:
+    stated = Stated(
+        "job:slurm",
+        AT,
+        memory=2**30,
+        shm=2**20,
+        memlock=2**10,
+        nofile=7,
+        pids=9,
+        cpus=1.5,
+    )
+    assert list(tell_stated(stated)) == [
+        "job:slurm memory 1GiB (job.sh:memory)",
+        "job:slurm shm_size 1MiB (job.sh:shm)",
+        "job:slurm memlock 1KiB (job.sh:memlock)",
+        "job:slurm nofile 7 (job.sh:nofile)",
+        "job:slurm cpus 1.5 (job.sh:cpus)",
+        "job:slurm tasks 9 (job.sh:pids)",
+    ]
+    assert list(tell_stated(Stated("job:slurm", AT))) == []
+    assert list(tell_stated(Stated("p", AT, nofile=0))) == ["p nofile 0 (job.sh:nofile)"]
+
+
+def test_what_is_asked_for_is_whole_megabytes() -> None:
+    (finding,) = judge(RUN, shm=2**20)
+    needed, mib = count_shared_memory(RUN, 4), 2**20
+    assert finding.requirement.minimum == (needed + mib - 1) // mib * mib
+    (finding,) = judge(RUN, memory=2**20)
+    needed = count_memory(RUN, 4)
+    assert finding.requirement.minimum == (needed + mib - 1) // mib * mib
