@@ -79,7 +79,13 @@ def test_files_of_configuration_are_wanted(line: str, wanted: list[str]) -> None
 
 def test_where_an_argument_stands_is_told() -> None:
     (fact,) = read_arguments(["--resume"], "job.sh:3", 8).facts
-    assert (fact.key, fact.value) == ("resume", True)
+    assert (fact.key, fact.value, fact.where) == ("resume", True, "job.sh:3")
+    (fact,) = read_arguments(["--resume"], "", 8).facts
+    assert fact.where == "--resume"
+    (wanted,) = read_arguments(["a.json"], "job.sh:3", 8).wanted
+    assert wanted.where == "job.sh:3"
+    (wanted,) = read_arguments(["a.json"], "", 8).wanted
+    assert wanted.where == "command line"
     assert not read_arguments(["--verbose"], "job.sh:3", 8).facts
     assert find_library(["--per_device_train_batch_size"]) == "transformers"
     assert find_library(["--batch-size"]) == ""
