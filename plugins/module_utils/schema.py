@@ -187,7 +187,7 @@ def _read_policy(raw: Mapping[str, Any], given: Mapping[str, Any], problems: lis
     for top in filter(groups.__contains__, raw):
         if groups[top]:
             if isinstance(given.get(top), dict):  # Null ones too, which merging took out.
-                nulls = dict.fromkeys(given[top].keys() - raw[top].keys())
+                nulls = {key: None for key in given[top] if key not in raw[top]}
                 refuse_unknown(top, nulls, groups[top], problems)
             below = read_mapping(top, raw[top], groups[top], problems)
             sections.update({f"{top}.{name}": value for name, value in below.items()})
