@@ -11,6 +11,8 @@ from .host.image import Tree
 from .places import PLACES
 from .systemd.limits import MANAGER
 
+_TYPES = ("conf", "mount", "scope", "service", "slice", "socket", "swap", "target", "timer")
+
 
 def resolve_tree(
     root: str, user: str | None, service: str | None, unit: str = MANAGER
@@ -23,7 +25,7 @@ def resolve_tree(
     """
     if not os.path.isdir(root):
         raise ValueError(f"{root}: is not a directory")
-    unit = unit if "." in unit else f"{unit}.service"
+    unit = unit if unit.rpartition(".")[2] in _TYPES else f"{unit}.service"
     query, tree = Query(user, service, unit), Tree(root)
     for place in sorted(PLACES, key=lambda one: one.name != "sessions"):  # What most ask for.
         yield from place.resolve(tree, query)

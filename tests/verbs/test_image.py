@@ -817,6 +817,7 @@ LISTS = "/etc/ssh/sshd_config.d/lists.conf"
         ("DenyUsers alice@10.0.0.1", 0),
         ("DenyUsers !alice al*", 0),
         ("DenyUsers al?ce", 1),
+        (f"DenyUsers {'*' * 600}", 1),
         ("DenyUsers a[l]ice", 0),
         (f"DenyUsers {'*a' * 900}*b\nDenyUsers {'*a' * 40}*", 0),
         ("DenyGroups wheel alice", 1),

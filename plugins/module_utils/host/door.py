@@ -143,22 +143,20 @@ def walk(path: str, root: str = "/") -> Iterator[Place]:
     """
     steps = _Walk(path, root)
     try:
-        with _naming(path, root):
+        with _naming(steps, root):
             yield _go(steps)
     finally:
         steps.close()
 
 
 @contextmanager
-def _naming(path: str, root: str) -> Iterator[None]:
+def _naming(steps: _Walk, root: str) -> Iterator[None]:
     """Have an error name the way from the top, of which the kernel tells one step alone."""
     try:
         yield
     except OSError as error:
-        parts = _split(path)
-        if error.filename in parts:
-            there = "/".join(parts[: parts.index(error.filename) + 1])
-            error.filename = f"{root.rstrip('/')}/{there}"
+        if isinstance(error.filename, str) and "/" not in error.filename:
+            error.filename = f"{root.rstrip('/')}{steps.here}/{error.filename}"
         raise
 
 
@@ -237,7 +235,7 @@ def hold_folder(path: str, root: str = "/") -> Iterator[Callable[[str], int | No
     """
     steps = _Walk(path, root)
     try:
-        with _naming(path, root):
+        with _naming(steps, root):
             place = _go(steps)
             if place.name != ".":
                 steps.enter(place.name)

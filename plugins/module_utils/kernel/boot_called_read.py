@@ -209,7 +209,11 @@ def _read_if_text(path: str, root: str, size: int) -> str:
         may too.
     """
     handle = open_file(path, root)
-    head = os.pread(handle, _HEAD, 0)
+    try:
+        head = os.pread(handle, _HEAD, 0)
+    except OSError:
+        os.close(handle)
+        raise
     if b"\0" in head or (size > _LARGEST and not head.startswith(b"#!")):
         os.close(handle)
         return ""

@@ -43,7 +43,11 @@ _NAME = r"^[ \t]*(\w{1,64})=[\"']?([\w.-]{1,128})[\"']?[ \t]*$"
 _LARGEST = 2**18  # Bytes of a script.
 _MOST_SCRIPTS, _MOST_LINES, _MOST_TEXT = 20, 50, 500
 _MOST_TOLD = 2**20
-_UNTOLD = "its owner could not read it in time"
+_UNTOLD = "not all of it was read"
+
+
+class _LongError(OSError):
+    """A script is longer than is read."""
 
 
 def list_starters(
@@ -205,6 +209,9 @@ def _find_in_scripts(scripts: Sequence[str], root: str) -> Iterator[ShellLine]:
             if error.uid and root == "/":
                 yield from _ask(error.uid, [path])
             continue
+        except _LongError:
+            yield _doubt_all(path)
+            continue
         except OSError:
             continue
         for name in (path, *_list_read(text, path)) if text else ():
@@ -227,16 +234,21 @@ def _ask(uid: int, scripts: Sequence[str]) -> Iterator[ShellLine]:
                 if isinstance(value, (int, str)):
                     yield ShellLine(str(item), tuple(map(str, bounds)), at)
     except (OSError, TypeError, ValueError):
-        for script in scripts:
-            yield ShellLine("", BOTH, Declaration(script, 0, _UNTOLD, ""))
+        yield from map(_doubt_all, scripts)
+
+
+def _doubt_all(script: str) -> ShellLine:
+    """Return what stands for lines that nobody has read: they may set any limit."""
+    return ShellLine("", BOTH, Declaration(script, 0, _UNTOLD, ""))
 
 
 def _look(scripts: Sequence[str]) -> list[tuple[str, list[ShellLine]]]:
     """Return what scripts set, and the files that they read. Runs as a user."""
-    return [
-        (one, [_shorten(line) for line in islice(_find_in_scripts([one], "/"), _MOST_LINES)])
-        for one in scripts
-    ]
+    told = []
+    for one in scripts:
+        lines = [*map(_shorten, islice(_find_in_scripts([one], "/"), _MOST_LINES + 1))]
+        told.append((one, lines[:_MOST_LINES] + [_doubt_all(one)] * (len(lines) > _MOST_LINES)))
+    return told
 
 
 def _shorten(line: ShellLine) -> ShellLine:
@@ -269,7 +281,15 @@ def _read_text(path: str, start: str, root: str) -> str:
 def _read_from(path: str, start: str, root: str) -> str:
     """Return a text; nothing where it does not begin so: of a program no more than that is read."""
     handle = open_file(path, root)
-    if os.pread(handle, len(start), 0) != start.encode():
+    try:
+        is_other = os.pread(handle, len(start), 0) != start.encode()
+        is_long = os.fstat(handle).st_size > _LARGEST
+    except OSError:
         os.close(handle)
+        raise
+    if is_other or is_long:
+        os.close(handle)
+        if not is_other:
+            raise _LongError(f"{path}: is larger than {_LARGEST} bytes")
         return ""
     return read_handle(handle, _LARGEST, path).decode("latin-1")

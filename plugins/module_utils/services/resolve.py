@@ -55,7 +55,7 @@ def _resolve_unit(tree: Tree, unit: str) -> Iterator[dict[str, object]]:
     reading, files = Reading([], manager.ignored), Files(None, (), conf, tuple(conf_dropins))
     if not is_manager:
         main, dropins = read_unit_files(unit, root)
-        if main is None and dropins and unit.endswith(".slice"):
+        if main is None and unit.endswith(".slice"):
             main = Source(unit, "[Slice]")  # systemd makes slices by itself.
         if main is None or not main.text:
             yield {"place": place, "reason": _tell_mask(unit, main, root)}

@@ -30,7 +30,9 @@ _FLAGS, _WORDS = (
 )
 """By the flag of Bourne's shells, and by C's word, the limit that each sets."""
 
-_CALL = re.compile(r"(?:^|[\s;&|({])(ulimit|limit|prlimit)\s+((?:(?<=[<>])&|&(?=>)|[^;&|)}#])+)")
+_CALL = re.compile(
+    r"(?:^|[\s;&|({])(?:\\|/(?:usr/)?s?bin/)?(ulimit|limit|prlimit)\s+((?:(?<=[<>])&|&(?=>)|[^;&|)}#])+)"
+)
 _REDIRECTED = r"(?:&|\d{1,4})?(?:>+[&|]?|<+&?)\s*\S*"
 _HINT = re.compile(r"\b(?:u|pr)limit\b|setrlimit|softlimit|RLIMIT_")
 """What sets a limit in a way that is not read here: by an alias, by eval, in another language."""
@@ -38,8 +40,8 @@ _HINT = re.compile(r"\b(?:u|pr)limit\b|setrlimit|softlimit|RLIMIT_")
 _TELLS = r"\s*(?:echo|printf(?!\s+-))\s[^|;&`$]*$"
 
 BOTH = ("soft", "hard")
-_VARIABLE = r"\"?\$\{?[A-Za-z_]"  # It may stand for options.
-_PID = ("-p", "--pid")
+_VARIABLE = r"\$[\w{@*(]|`"  # It may stand for options.
+_PID = ("-p", "--p")
 KNOWN_SHELLS = ("sh", "bash", "dash", "ash", "rbash", "zsh", "ksh", "ksh93", "mksh", "csh", "tcsh")
 """Shells that the system brings, whose startup files are known."""
 _OF_SYSTEM = ("/bin", "/usr/bin")
@@ -113,13 +115,17 @@ def find_shell_limits(text: str, path: str, hints: bool = False) -> Iterator[She
     for command in (one for place, one in enumerate(commands) if place not in printed):
         for call in _CALL.finditer(command.text):
             row = command.find_row(call.start(1))
-            words = re.sub(_REDIRECTED, " ", call[2]).split()
+            words = [_unquote(word) for word in re.sub(_REDIRECTED, " ", call[2]).split()]
             for item, bounds, value in _READERS[call[1]](words):
                 yield ShellLine(item, bounds, Declaration(path, row.number, row.text, value))
         hint = _find_hint(command.text) if hints else None
         if hint:
             row = command.find_row(hint.start())
             yield ShellLine("", BOTH, Declaration(path, row.number, row.text, ""))
+
+
+def _unquote(word: str) -> str:
+    return word.lstrip("\\").strip("\"'")
 
 
 def _find_hint(content: str) -> re.Match[str] | None:
@@ -133,15 +139,17 @@ def _read_ulimit(words: list[str]) -> Iterator[tuple[str, tuple[str, ...], int |
     """Read the arguments of ulimit: a flag names the item, and the word after it the value."""
     bounds: tuple[str, ...] = BOTH
     item = "fsize"
-    for place, word in enumerate(words):
-        if not place and re.match(_VARIABLE, word):
-            yield "", BOTH, word
-            return
+    is_named = False
+    for word in words:
         flags, value = _split_flags(word)
         for flag in flags:
             if flag in "SH":
                 bounds = ("soft",) if flag == "S" else ("hard",)
+            is_named = is_named or flag in _FLAGS
             item = _FLAGS.get(flag, item)
+        if not is_named and re.match(_VARIABLE, value):
+            yield "", BOTH, value
+            return
         if value:
             yield item, bounds, _read_value(item, value)
 
@@ -166,13 +174,15 @@ def _read_limit(words: list[str]) -> Iterator[tuple[str, tuple[str, ...], int | 
 
 def _read_prlimit(words: list[str]) -> Iterator[tuple[str, tuple[str, ...], int | str]]:
     """Read the arguments of prlimit(1): ``--nofile=SOFT:HARD``, ``-n=LIMIT``, one side empty."""
+    is_named = False
     for before, word in zip(["", *words], words):
-        if re.match(_VARIABLE, word) and before not in _PID:
+        if re.match(_VARIABLE, word) and not is_named and not before.startswith(_PID):
             yield "", BOTH, word
         match = re.fullmatch(_OPTION, word)
         item = match and (match[1] if match[1] in ITEMS else _FLAGS.get(match[2] or ""))
         if not match or not item:
             continue
+        is_named = True  # What comes then may be the program.
         soft, colon, hard = match[3].partition(":")
         sides = ((("soft",), soft), (("hard",), hard)) if colon else ((BOTH, soft),)
         for bounds, value in sides:

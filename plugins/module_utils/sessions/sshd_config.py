@@ -211,7 +211,8 @@ def _fits(names: Collection[str], patterns: str) -> bool:
     """Tell whether a list of patterns takes one of these names; a ``!`` that fits refuses all."""
     found = False
     for pattern in patterns.split(","):
-        plain = re.sub(r"([\[\]\\])", r"\\\1", pattern.lstrip("!"))
+        wanted = re.sub(r"\*+", "*", pattern[pattern.startswith("!") :])
+        plain = re.sub(r"([\[\]\\])", r"\\\1", wanted)
         if any(matches_part(plain, name) for name in names):
             if pattern.startswith("!"):
                 return False

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tell the options of sbatch(1) from the script that it is given."""
+"""Tell the options of sbatch(1), and of shells, from the script that is given."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 _ALONE = (
@@ -10,13 +11,17 @@ _ALONE = (
     *("--quiet", "--oversubscribe", "--verbose", "--wait", "--contiguous", "--exclusive"),
     *("--no-kill", "--requeue", "--no-requeue", "--parsable", "--reboot", "--spread-job"),
     *("--test-only", "--use-min-nodes", "--ignore-pbs", "--get-user-env", "--nice"),
-    *("--help", "--usage", "--version", "--propagate"),
+    *("--help", "--usage", "--version", "--propagate", "--immediate", "--oom-kill-step"),
+    *("--stepmgr", "--x11", "--resv-ports", "--consolidate-segments"),
 )
 """They take no value, or only one behind an equals sign."""
 _OF_SIZE = (
     *("-N", "--nodes", "-n", "--ntasks", "--ntasks-per-node", "-c", "--cpus-per-task", "-G"),
     *("--gpus", "--gres", "--gpus-per-node", "--mem", "--mem-per-cpu", "--mem-per-gpu"),
 )
+
+_SHORTEST = 5  # Characters of a long option that is cut.
+_OF_SHELLS = ("--rcfile", "--init-file")
 
 
 def split_job(words: Sequence[str], where: str) -> tuple[tuple[str, ...], list[str]]:
@@ -26,8 +31,27 @@ def split_job(words: Sequence[str], where: str) -> tuple[tuple[str, ...], list[s
     """
     sizes, at = [], 0
     while at < len(words) and words[at].startswith("-"):
+        if words[at] == "--":
+            at += 1
+            break
         name = words[at].partition("=")[0] if words[at].startswith("--") else words[at][:2]
         sizes += [name] if name in _OF_SIZE else []
-        at += 1 if name in _ALONE or name != words[at] else 2
+        at += 1 if _is_alone(name) or name != words[at] or at + 2 >= len(words) else 2
     told = f"{where}: {', '.join(sizes)} of sbatch: not read; lines of #SBATCH are"
     return (told,) if sizes else (), list(words[at:])
+
+
+def _is_alone(name: str) -> bool:
+    """Tell whether an option takes no value; a long one may be cut as long as it is one's alone."""
+    return name in _ALONE or (len(name) > _SHORTEST and any(one.startswith(name) for one in _ALONE))
+
+
+def skip_shell_options(words: Sequence[str]) -> list[str]:
+    """Return the script that a shell is given, with what follows it; see bash(1)."""
+    at = 0
+    while at < len(words) and words[at][:1] in ("-", "+"):
+        if words[at] in ("--", "-"):
+            return list(words[at + 1 :])
+        takes = words[at] in _OF_SHELLS or re.fullmatch("[-+][a-zA-Z]*[oO]", words[at])
+        at += 2 if takes else 1
+    return list(words[at:])

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import dropwhile
 
 from ..core.values import NamedTuple
 from .docker_run import ENGINES, split_docker_run
 from .facts import ARGUMENT, DEFAULT, ENVIRONMENT, JOB, LAUNCHER, Fact, Wanted, Words, join_words
-from .job_options import split_job
+from .job_options import skip_shell_options, split_job
 from .names import AUTO, read_option
 from .options import COMMAND_LINE, Option, read_arguments, split_all, split_before
 from .shell_text import split_commands
@@ -351,7 +350,7 @@ def _read_script(words: Sequence[str], where: str, _depth: int) -> Words:
     if words[0] == "sbatch":
         notes, words = split_job(words[1:], where or COMMAND_LINE)
     elif words[0] in ("", "source", "."):
-        words = [*dropwhile(lambda word: word.startswith("-"), words[1:])]
+        words = skip_shell_options(words[1:])
     if not words:
         return Words(notes=notes)
     if words[0].endswith("/activate"):

@@ -155,6 +155,9 @@ LIMIT = Limit(65536, 131072)
         ("ExecStart=/bin/sh -c 'ulimit -n $MOST; exec x'", 0.0, False),
         ("ExecStart=/bin/sh -c 'ulimit -n $MOST; exec x'", 1e12, True),
         ("ExecStart=/bin/sh -c 'ulimit $ALL; exec x'", 0.0, False),
+        ("ExecStart=/bin/sh -c 'ulimit $1 $2; exec x'", 0.0, False),
+        ("ExecStart=/bin/sh -c 'ulimit -S $X 100; exec x'", 0.0, False),
+        ("ExecStart=/usr/bin/prlimit --nofile=1048576 $PROGRAM", 0.0, True),
     ],
 )
 def test_no_start_is_foretold_that_a_line_may_spoil(
@@ -234,6 +237,10 @@ class TestOfAUser:
         told = doubt_start("nofile", LIMIT, Verdict((), GOOD), list_starters(facts), 0.0, facts)
         (doubt,) = told.doubts
         assert f"{home}/run.sh" in doubt.text
+
+    @pytest.mark.parametrize("text", ["ulimit -n 1048576\n" * 60, "#\n" * 2**17 + "ulimit -n 64"])
+    def test_what_is_not_read_to_its_end_may_set_any_limit(self, home: Path, text: str) -> None:
+        assert self.find(home, text)[-1] == ("run.sh", 0, "")
 
     def test_no_command_is_offered_for_another_file(self, home: Path) -> None:
         (home / "shared").write_text("ulimit -n 7\n")
