@@ -87,7 +87,6 @@ class _Breaker:
                 self._running[_start(partial(self._try, trial))] = number
             else:
                 waiting += [(number, self.trials[number]) for number in self._reap()]
-                _end_strays({child.pid for child in self._running})
         return True
 
     def _reap(self) -> Iterator[int]:
@@ -98,6 +97,7 @@ class _Breaker:
             if said is None:
                 continue
             number = self._running.pop(child)
+            _end_strays({child.pid for child in self._running})
             if said in self._items and self._is_unfit(said):
                 yield number
             else:
