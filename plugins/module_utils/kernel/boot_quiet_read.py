@@ -94,13 +94,16 @@ class Looked:
 class Loud:
     """Which scripts matter, as an earlier look has found it; see :meth:`Called.may_matter`."""
 
-    def __init__(self, scripts: Mapping[str, str], started: Mapping[str, bool], name: str) -> None:
+    def __init__(
+        self, scripts: Mapping[str, str], started: Mapping[str, bool], name: str, code: str = ""
+    ) -> None:
         """Take what decides besides the files that are looked at: the texts, and what starts.
 
         :param name: What the scripts are wanted for.
+        :param code: The file of the library that tells which are wanted.
         """
         self._start = time.time()
-        self._name, self._key = f"boot-{name}", _digest(scripts, started)
+        self._name, self._key = f"boot-{name}", _digest(scripts, started, code)
 
     def recall(self) -> list[str] | None:
         """Return the paths of those that matter; ``None`` where that is not known any more."""
@@ -116,9 +119,9 @@ class Loud:
             keep_cached(self._name, self._key, kept)
 
 
-def _digest(scripts: Mapping[str, str], started: Mapping[str, bool]) -> str:
+def _digest(scripts: Mapping[str, str], started: Mapping[str, bool], code: str) -> str:
     """Return what names these scripts, as this very library reads them."""
-    whole = hashlib.sha256(f"{_see_library()} {sorted(started.items())}".encode())
+    whole = hashlib.sha256(f"{_see_library()} {_stat(code)} {sorted(started.items())}".encode())
     for path, text in scripts.items():
         whole.update(f"\0{path}\0{len(text)}\0{text}".encode("utf-8", "surrogateescape"))
     return whole.hexdigest()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 
 from ..core.distribution import Distribution
@@ -104,7 +105,8 @@ def _read_started(
     asked: set[str] = set()
     listed = read_each(_list_scripts(root, started, of_packages), root, read_script)
     scripts = {path: unpack(path, _leave_out_own(path, text), is_wanted) for path, text in listed}
-    kept = Loud(scripts, started, name) if root == "/" else None
+    code = sys.modules[is_wanted.__module__].__file__ or ""
+    kept = Loud(scripts, started, name, code) if root == "/" else None
     loud = kept.recall() if kept else None
     if loud == []:
         return found, asked

@@ -66,7 +66,7 @@ class SessionsTree(SessionFiles):
     @cached_property
     def boot_scripts(self) -> dict[str, str]:
         """Return what a boot runs that names the limits files, by path."""
-        found = read_boot_scripts(self.root, True, lambda text: "/etc/security/limits" in text)
+        found = read_boot_scripts(self.root, True, _names_limits_files)
         return {path: text for path, text in found.items() if not path.startswith("/etc/pam.d/")}
 
     @cached_property
@@ -243,3 +243,7 @@ def _read_rows(path: str, root: str) -> list[list[str]]:
     """Return the fields of each line; names are UTF-8, as the C library tells them."""
     text = (read_text(path, root) or "").encode("latin-1").decode("utf-8", "surrogateescape")
     return [line.split(":") for line in text.split("\n")]
+
+
+def _names_limits_files(text: str) -> bool:
+    return "/etc/security/limits" in text

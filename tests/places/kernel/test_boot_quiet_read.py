@@ -110,6 +110,17 @@ def test_other_scripts_are_others(
     assert Loud(scripts, started, name).recall() is None
 
 
+def test_with_other_code_that_tells_what_is_wanted_it_is_looked_for_again(
+    tree: Path, tmp_path: Path
+) -> None:
+    wanted = tmp_path / "wanted.py"
+    wanted.touch()
+    Loud(SCRIPTS, STARTED, "sysctls", str(wanted)).keep([], Looked([str(tree)]))
+    assert Loud(SCRIPTS, STARTED, "sysctls", str(wanted)).recall() == []
+    wanted.write_text("another")
+    assert Loud(SCRIPTS, STARTED, "sysctls", str(wanted)).recall() is None
+
+
 def test_where_nothing_of_ours_is_kept_nothing_is_left(tree: Path, folder: str) -> None:
     os.rmdir(folder)
     keep(tree)
