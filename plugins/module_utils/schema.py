@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .core.waivers import Waiver
     from .host.place import Place
 
+_UNKNOWN = " is unknown; accepted are "
 _NOTHING: tuple[object, ...] = (None, (), {})
 WAIVERS = "waivers"
 
@@ -183,18 +184,17 @@ def _is_mergeable(below: object, over: Mapping[str, object]) -> bool:
 def _read_policy(raw: Mapping[str, Any], given: Mapping[str, Any], problems: list[str]) -> Policy:
     groups = _group()
     refuse_unknown("policy", {**raw, **given}, (*groups, WAIVERS), problems)
-    sections: dict[str, object] = {}
+    sections: dict[str, tuple[object, object]] = {}
     for top in filter(groups.__contains__, raw):
+        whole = _restore_nulls(raw[top], given.get(top))
         if groups[top]:
-            if isinstance(given.get(top), dict):  # Null ones too, which merging took out.
-                nulls = {key: None for key in given[top] if key not in raw[top]}
-                refuse_unknown(top, nulls, groups[top], problems)
-            below = read_mapping(top, raw[top], groups[top], problems)
-            sections.update({f"{top}.{name}": value for name, value in below.items()})
+            below = read_mapping(top, whole, groups[top], problems)
+            stated = ((name, one) for name, one in below.items() if name in raw[top])
+            sections.update({f"{top}.{name}": (raw[top][name], one) for name, one in stated})
         else:
-            sections[top] = raw[top]
+            sections[top] = raw[top], whole
     asked = {
-        place.name: _read_section(place, sections[path], problems)
+        place.name: _read_section(place, *sections[path], problems)
         for path in sections
         for place in PLACES
         if place.path == path
@@ -214,9 +214,25 @@ def _group() -> dict[str, list[str]]:
     return groups
 
 
-def _read_section(place: Place[Any], raw: object, problems: list[str]) -> Any:
+def _restore_nulls(merged: object, given: object) -> object:
+    """Return what was merged with the null keys that merging took out: their names may be wrong."""
+    if not (isinstance(merged, dict) and isinstance(given, dict)):
+        return merged
+    nulls = {key: None for key, value in given.items() if value is None}
+    return {**nulls, **{key: _restore_nulls(one, given.get(key)) for key, one in merged.items()}}
+
+
+def _read_section(place: Place[Any], raw: object, whole: object, problems: list[str]) -> Any:
+    """Return what is asked of a place.
+
+    :param whole: With the null keys too: of these it is told alone which are unknown.
+    """
     told: list[str] = []
     asked = place.read_policy(raw, told)
+    if whole != raw:
+        of_whole: list[str] = []
+        place.read_policy(whole, of_whole)
+        told += [one for one in of_whole if _UNKNOWN in one and one not in told]
     problems += [one for one in told if one not in problems]  # Two places may read one section.
     return asked
 

@@ -253,6 +253,39 @@ def test_an_unknown_profile_is_refused() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("policy", "paths"),
+    [
+        ({"containers": {"docker": {"limits": {"fd": None}}}}, ["containers.docker.limits.fd"]),
+        ({"containers": {"docker": {"task": None, "ulimit": None}}},
+         ["containers.docker.task", "containers.docker.ulimit"]),
+        ({"containers": {"lxd": None, "docker": {"task": None}}},
+         ["containers.lxd", "containers.docker.task"]),
+        ({"services": {"logind": {"ipc": None}}}, ["services.logind.ipc"]),
+        ({"services": {"units": {"a.service": {"nofile": 4, "fd": None}}}},
+         ["services.units.a.service.fd"]),
+        ({"training": {"wokers": None}}, ["training.wokers"]),
+        ({"shared_memory": {"sise": None}}, ["shared_memory.sise"]),
+    ],
+)  # fmt: skip
+def test_an_unknown_key_that_would_remove_is_refused_at_any_depth(
+    policy: dict[str, object], paths: list[str]
+) -> None:
+    assert [one.partition(":")[0] for one in refusal(policy)] == paths
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"containers": {"docker": None, "podman": {"limits": {"nofile": None}}}},
+        {"services": {"logind": {"remove_ipc": None}}},
+        {"kernel": {"fs.file-max": None}},
+    ],
+)
+def test_a_known_key_without_a_value_removes_it(policy: dict[str, object]) -> None:
+    load_policy(policy, "training")
+
+
 def test_an_unknown_key_is_refused_whatever_it_holds() -> None:
     assert refusal({"sesions": None}) == [
         one for one in refusal({"sesions": 1}) if "sesions" in one

@@ -41,6 +41,18 @@ def split_job(words: Sequence[str], where: str) -> tuple[tuple[str, ...], list[s
     return (told,) if sizes else (), list(words[at:])
 
 
+def find_wrapped(words: Sequence[str], script: Sequence[str]) -> str:
+    """Return the command that ``--wrap`` makes a script of; nothing where a script is given.
+
+    :param script: What :func:`split_job` has told it from; what follows one is its own.
+    """
+    for at in range(len(words) - len(script)):
+        name, is_glued, value = words[at].partition("=")
+        if name in ("--wrap", "--wra", "--wr"):
+            return value if is_glued else " ".join(words[at + 1 : at + 2])
+    return ""
+
+
 def _is_alone(name: str) -> bool:
     """Tell whether an option takes no value; a long one may be cut as long as it is one's alone."""
     return name in _ALONE or (len(name) > _SHORTEST and any(one.startswith(name) for one in _ALONE))

@@ -83,6 +83,7 @@ def test_torchrun_gives_each_of_several_ranks_one_thread(command: str, threads: 
         ("bash run.sh --num_workers 4", "workers 4 (--num_workers)"),
         ("bash -x run.sh --num_workers 4", "workers 4 (--num_workers)"),
         ("sbatch --mem=1G run.sh --num_workers 4", "workers 4 (--num_workers)"),
+        ("sbatch --wrap 'python a.py --num_workers 4'", "workers 4 (sbatch --wrap)"),
         ("accelerate launch python t.py --num_workers 4", "workers 4 (--num_workers)"),
         ("python t.py --output_dir output", "output_dir /here/output (--output_dir)"),
         ("python t.py --output_dir a=b", "output_dir /here/a=b (--output_dir)"),
