@@ -56,6 +56,13 @@ class Parser(argparse.ArgumentParser):
             hint = f"; a run is judged by: {NAME} preflight"
         self.exit(REFUSED, f"{NAME}: {clean(message)}{hint}\n")
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Refuse what is not known where it is met, so that the help named is the command's."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
     def _print_message(self, message: str, file: Any = None) -> None:
         if message:
             (file or sys.stderr).write(message)  # Newer ones drop it where there is no room.

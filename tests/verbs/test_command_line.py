@@ -218,3 +218,14 @@ def test_what_cannot_be_said_is_no_crash(words: str, redirected: str, tmp_path: 
     assert "Traceback" not in done.stderr
     assert "Exception" not in done.stderr
     assert len(done.stderr.splitlines()) == (redirected == ">/dev/full")
+
+
+@pytest.mark.parametrize("verb", ["check", "resolve", "why", "preflight", "provision"])
+def test_an_option_that_a_command_has_not_names_the_help_of_that_command(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        make_parser().parse_args([verb, "--of-none"])
+    assert caught.value.code == 2
+    told = "mlhost-limits: unrecognized arguments: --of-none"
+    assert capsys.readouterr().err == f"{told}; see mlhost-limits {verb} --help\n"
