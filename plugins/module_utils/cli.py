@@ -6,7 +6,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -14,11 +13,9 @@ from typing import Any
 
 from .command_line import NAME, REFUSED, WELCOME, parse_words
 from .core.option_names import FLAG, NamedWith
-from .core.policy import SERVICES, TIME_LIMIT, CheckOptions
-from .core.profiles import DEFAULT_PROFILE
+from .core.policy import SERVICES, TIME_LIMIT, CheckOptions, Policy
 from .core.quote import clean, say_error
 from .core.reader import PolicyError
-from .host.policy_file import STDIN
 from .places import SECTIONS
 from .schema import load_policy
 from .streams import flush_streams, open_streams
@@ -108,9 +105,7 @@ def _check(arguments: argparse.Namespace) -> int:
         root=arguments.root,
         time_limit=arguments.time_limit,
     )
-    from .check_within import check_within
-
-    result = _watch(lambda progress: check_within(policy, options, progress=progress))
+    result = _look(policy, options)
     if arguments.json or arguments.format:
         from .result import make_result
 
@@ -118,7 +113,9 @@ def _check(arguments: argparse.Namespace) -> int:
     elif arguments.verbose:
         _print(result.lines, paints=True)
     else:
-        ours, heal = (_name_other(verb, arguments) for verb in ("provision", "heal"))
+        from .command_options import name_other
+
+        ours, heal = (name_other(verb, arguments) for verb in ("provision", "heal"))
         explain = f"{NAME} explain" if ours else ""
         _print(result.format_brief(provision=ours, explain=explain, heal=heal), paints=True)
     return _conclude(result, arguments.strict)
@@ -153,18 +150,6 @@ def _watch(look: Callable[[Progress], Any]) -> Any:
         progress.clear()
 
 
-def _name_other(verb: str, arguments: argparse.Namespace) -> str:
-    """Return the command of another verb for the policy that was checked; none of an image."""
-    if arguments.root:
-        return ""
-    words = [NAME, verb]
-    if arguments.profile != DEFAULT_PROFILE:
-        words += ["--profile", arguments.profile]
-    if arguments.policy is not None:
-        words += ["--policy", "FILE" if arguments.policy == STDIN else arguments.policy]
-    return shlex.join(words)
-
-
 def _conclude(result: CheckResult, strict: bool = False) -> int:
     """Return the exit status: of what could not be seen only where nothing falls short."""
     fail_on = "unknown" if strict else "fail"
@@ -182,17 +167,27 @@ def _provision(arguments: argparse.Namespace) -> int:
     options = read_provision(arguments)
     policy = load_policy(given, arguments.profile, told=told)
     outcome = provision(policy, options)
-    _print(format_outcome(outcome.as_result(), options.check_mode, arguments.diff), paints=True)
-    status = FALLS_SHORT if outcome.shortfalls else COMPLIES
-    if options.check_mode or options.absent or arguments.no_verify or not outcome.in_effect:
-        return status
-    sys.stdout.flush()
+    shown = outcome.as_result()
+    if not arguments.json:
+        _print(format_outcome(shown, options.check_mode, arguments.diff), paints=True)
+        sys.stdout.flush()
+    ends = options.check_mode or options.absent or arguments.no_verify or not outcome.in_effect
+    result = None if ends else _look(policy, CheckOptions(sections=outcome.in_effect))
+    if arguments.json:
+        from .result import make_provisioned
+
+        _print_json(make_provisioned(shown, options.check_mode, arguments.diff, result))
+    elif result:
+        _print(result.format_brief(provision=""), paints=True)
+    short = FALLS_SHORT if outcome.shortfalls else COMPLIES
+    return short or (_conclude(result) if result else COMPLIES)
+
+
+def _look(policy: Policy, options: CheckOptions) -> CheckResult:
     from .check_within import check_within
 
-    seen = CheckOptions(sections=outcome.in_effect)
-    result = _watch(lambda progress: check_within(policy, seen, progress=progress))
-    _print(result.format_brief(provision=""), paints=True)
-    return status or _conclude(result)
+    seen: CheckResult = _watch(lambda progress: check_within(policy, options, progress=progress))
+    return seen
 
 
 def _preflight(arguments: argparse.Namespace) -> int:

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The options of commands about runs that live or have died."""
+"""The options that several commands share, and of those about runs that live or have died."""
 
 from __future__ import annotations
 
 import argparse
 import math
+import shlex
 from collections.abc import Callable
 from typing import Any
 
 from .core.profiles import DEFAULT_PROFILE, PROFILE_NAMES, Asked
+from .host.policy_file import STDIN
 
 _MOST_DIGITS = 10
 
@@ -37,6 +39,18 @@ def add_policy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--policy", metavar="FILE", help="a policy, merged over the profile; - for standard input"
     )
+
+
+def name_other(verb: str, arguments: argparse.Namespace) -> str:
+    """Return the command of another verb for the policy that was checked; none of an image."""
+    if arguments.root:
+        return ""
+    words = ["mlhost-limits", verb]
+    if arguments.profile != DEFAULT_PROFILE:
+        words += ["--profile", arguments.profile]
+    if arguments.policy is not None:
+        words += ["--policy", "FILE" if arguments.policy == STDIN else arguments.policy]
+    return shlex.join(words)
 
 
 def read_amount(unit: str, most: float) -> Callable[[str], float]:

@@ -44,6 +44,7 @@ def add_provision_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-verify", action="store_true", help="do not check afterwards what is in effect"
     )
+    parser.add_argument("--json", action="store_true", help="print what is done as JSON")
     _add_switches(parser)
 
 

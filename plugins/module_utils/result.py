@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .check_host import CheckResult
 
 FORMAT, VERSION = "mlhost.limits/check", 1
+PROVISIONED = "mlhost.limits/provision"
 """The version grows when a reader of the one before would be wrong; keys may be added without."""
 
 
@@ -36,3 +37,16 @@ def digest_policy(stated: Mapping[str, object]) -> str:
 
     text = json.dumps(stated, sort_keys=True, separators=(",", ":"), default=str)
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def make_provisioned(
+    shown: Mapping[str, object], check: bool, diff: bool, result: CheckResult | None
+) -> dict[str, object]:
+    """Return what ``provision --json`` prints; see docs/provision.schema.json.
+
+    :param shown: What a run did, or in check mode would do.
+    :param result: Of the check afterwards, if there was one.
+    """
+    told = {**shown, "diff": shown["diff"] if diff else []}
+    verified = None if result is None else make_result(result)
+    return {"format": PROVISIONED, "version": VERSION, "check": check, **told, "verified": verified}

@@ -44,8 +44,8 @@ end within 30 seconds. What is wrong with a policy is told all at once, each wit
 **JSON.** `check --json` prints one object with `format`, `version`, `host` and `policy`, as
 [check.schema.json](check.schema.json) has it; `preflight --json` one by
 [preflight.schema.json](preflight.schema.json), and `why --json` one by [why.schema.json](why.schema.json);
-[heal](heal.schema.json), [plan](plan.schema.json), [explain](explain.schema.json), [resolve](resolve.schema.json)
-and the report of [watch](watch.schema.json) have theirs.
+[provision](provision.schema.json), [heal](heal.schema.json), [plan](plan.schema.json),
+[explain](explain.schema.json), [resolve](resolve.schema.json) and the report of [watch](watch.schema.json) have theirs.
 Keys may be added; the version grows when a reader of the version before would be wrong.
 
 **Terminals.** Reports have colors on a terminal and none in a pipe. `NO_COLOR` takes them away

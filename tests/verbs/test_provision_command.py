@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from . import library
@@ -16,6 +17,7 @@ from .cases import CASES
 from .node import Node
 
 pytestmark = pytest.mark.root  # Mount namespaces are root's.
+DOCS = Path(__file__).parents[2] / "docs"
 HOST = CASES["kernel"].before
 POLICY = {"kernel": {"fs.nr_open": 2097152}}
 BEATEN = "/etc/sysctl.d/99-late.conf"
@@ -55,6 +57,33 @@ def test_a_second_run_has_nothing_to_change(node: Node) -> None:
     told = run(node, "--no-verify")
     assert "nothing to change" in told["out"]
     assert not any("requirements" in line for line in told["out"])
+
+
+def read_json(told: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON that a run printed; it keeps to its schema, and states no more than that."""
+    answer: dict[str, Any] = json.loads("\n".join(told["out"]))
+    schema = json.loads((DOCS / "provision.schema.json").read_text())
+    jsonschema.Draft202012Validator(schema).validate(answer)
+    assert set(answer) == set(schema["properties"])
+    return answer
+
+
+def test_its_json_is_what_the_module_returns_and_what_is_in_effect(node: Node) -> None:
+    planned = read_json(run(node, "--json", "--check", "--diff"))
+    assert (planned["check"], planned["verified"]) == (True, None)
+    assert [one["after_header"] for one in planned["diff"]] == [*planned["files"], "running kernel"]
+    told = run(node, "--json")
+    done = read_json(told)
+    assert (told["status"], done["check"], done["diff"]) == (0, False, [])
+    assert (done["files"], done["sysctls"]) == (planned["files"], planned["sysctls"])
+    assert [one["status"] for one in done["verified"]["findings"]] == ["pass"]
+    assert not read_json(run(node, "--json", "--no-verify"))["changed"]
+
+
+def test_its_json_has_what_falls_short(node: Node) -> None:
+    node.write(FILE, json.dumps({"kernel": {"vm.max_map_count": 262144}}))
+    told = run(node, "--json", "--check")
+    assert (told["status"], len(read_json(told)["shortfalls"])) == (1, 1)
 
 
 def test_a_dry_run_changes_nothing_and_shows_each_line(node: Node) -> None:
