@@ -70,10 +70,11 @@ def find_short(owed: Mapping[str, Limit], has: Mapping[str, Rlimit]) -> Iterator
     """
     for item, limit in owed.items():
         now = has.get(item)
-        if now is None or (now.soft >= (limit.soft or 0) and now.hard >= (limit.hard or 0)):
+        soft = limit.soft or 0
+        hard = soft if limit.hard is None else limit.hard
+        if now is None or (now.soft >= soft and now.hard >= hard):
             continue
-        hard = (limit.soft or 0) if limit.hard is None else limit.hard
-        wanted = format_pair(item, Rlimit(limit.soft or 0, hard))
+        wanted = format_pair(item, Rlimit(soft, hard))
         yield f"{item} {format_pair(item, now)}, owed {wanted}"
 
 

@@ -134,12 +134,13 @@ def _is_read(name: str, versions: Mapping[str, str]) -> bool:
     """Tell whether an installed package reads a variable."""
     for package, bounds in READERS[name].items():
         version = parse_version(versions.get(package, ""))
-        if version is not None and bounds is None:
+        if version is None:
+            continue
+        if bounds is None:
             return True
-        if version is not None and bounds is not None:
-            low, high = map(parse_version, bounds)
-            if low <= version <= high:  # type: ignore[operator]
-                return True
+        low, high = map(parse_version, bounds)
+        if low <= version <= high:  # type: ignore[operator]
+            return True
     return False
 
 

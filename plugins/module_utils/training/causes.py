@@ -21,7 +21,7 @@ from .loader import (
     passes_descriptors,
 )
 from .model_states import BUFFERS, Floor, find_kept_states, find_model_states
-from .policy import Training
+from .policy import DeepSpeed, Training
 from .verdict import (
     SURE,
     Verdict,
@@ -212,22 +212,20 @@ def _code(room: Room) -> str:
     return "run-memory-host" if room.limit is None else "run-memory-cgroup"
 
 
-def blame_model_states(run: Training, floor: Floor, room: Room) -> Cause:
+def blame_model_states(run: Training, spread: DeepSpeed, floor: Floor, room: Room) -> Cause:
     """Say why the states of a model do not fit, whatever else a run needs."""
-    stage = run.deepspeed.stage if run.deepspeed else 3
     states = int(floor.node / BUFFERS)
     end = room.end or _KILLED.replace("process", "rank")
     text = (
-        f"ZeRO-{stage} keeps {format_size(states)} of model states on each node, and"
+        f"ZeRO-{spread.stage} keeps {format_size(states)} of model states on each node, and"
         f" {format_size(floor.node)} by DeepSpeed's own estimate, which adds half for buffers;"
         " activations, the framework and the data come on top;"
         f" {_describe_room(room)}, so {end}"
     )
     fix = "use more nodes or a smaller model, or give it more memory"
-    if run.deepspeed and not run.deepspeed.trainable_parameters:
+    if not spread.trainable_parameters:
         fix += "; where few parameters are trained (LoRA), state trainable_parameters"
-    if run.deepspeed and run.deepspeed.parameters:
-        fix += spread_otherwise(run.deepspeed, room.free)
+    fix += spread_otherwise(spread, room.free)
     cause = Cause(_code(room), text, raise_memory(fix, floor.node, room))
     return _add_verdict_of_memory(run._replace(workers=0), cause, room)
 

@@ -315,15 +315,15 @@ def _check_cpus(survey: Survey) -> Iterator[Finding]:
 
 
 def _check_deepspeed(survey: Survey) -> Iterator[Finding]:
-    run = survey.run
-    if run.deepspeed:
-        floor = find_floor(run.deepspeed)
+    run, spread = survey.run, survey.run.deepspeed
+    if spread:
+        floor = find_floor(spread)
         note = f"; beside {format_size(floor.gpu)} on each GPU"
         yield _judge_room(
             survey,
             "model_states",
             floor.node,
-            lambda room: blame_model_states(run, floor, room),
+            lambda room: blame_model_states(run, spread, floor, room),
             note,
         )
 

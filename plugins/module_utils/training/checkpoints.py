@@ -59,7 +59,7 @@ def count_copies(checkpoints: Sequence[Checkpoint], limit: int | None) -> int:
     A new one is written before an old one goes, and those that are there have their room.
     """
     complete = sum(one.is_complete for one in checkpoints)
-    return max(1, (limit or 0) + 1 - complete) if limit else 1
+    return max(1, limit + 1 - complete) if limit else 1
 
 
 def judge_checkpoints(

@@ -54,7 +54,7 @@ def _find_floor_3(run: DeepSpeed) -> Floor:
 
 def _count_bytes(run: DeepSpeed, has_parameters: bool) -> float:
     """Return the bytes of state for each parameter; an optimizer has some of what is trained."""
-    return _PARAMETERS * has_parameters + _OPTIMIZER * run.trained / max(run.parameters or 0, 1)
+    return _PARAMETERS * has_parameters + _OPTIMIZER * run.trained / (run.parameters or 1)
 
 
 def find_model_states(run: Training) -> int:

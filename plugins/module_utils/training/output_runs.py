@@ -70,9 +70,9 @@ def find_runs(
     :param may_work: Tells whether a user's processes can be runs there; a name alone shows none.
     """
     family = _find_ancestors(own, processes)
-    roots = {own}
-    me = processes.get(own, Process(0, ""))
-    if me.parent > 1 and processes.get(me.parent, Process(0, "")).name not in _SHELLS:
+    roots, nobody = {own}, Process(0, "")
+    me = processes.get(own, nobody)
+    if processes.get(me.parent, nobody).name not in _SHELLS:
         roots.add(me.parent)
     for pid, process in sorted(processes.items()):
         if pid in family or roots & set(_find_ancestors(pid, processes)):

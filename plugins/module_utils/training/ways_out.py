@@ -42,10 +42,11 @@ def fetch_less(run: Training) -> str:
 
 def keep_no_states(run: Training) -> str:
     """Return what lets no worker keep model states; nothing where none does."""
-    kept = find_kept_states(run) if run.workers else 0
+    if not run.workers or not find_kept_states(run):
+        return ""
     other = run._replace(start_method="spawn")
-    spared = count_memory(run, run.workers or 0) - count_memory(other, run.workers or 0)
-    if not kept or spared <= 0:
+    spared = count_memory(run, run.workers) - count_memory(other, run.workers)
+    if spared <= 0:
         return ""
     less = f"{format_size(spared)} less"
     return f", or start workers by spawn, or pin what is offloaded (pin_memory), which takes {less}"
@@ -71,12 +72,12 @@ def _list_nodes(run: DeepSpeed) -> range:
 
 
 def _spread(run: DeepSpeed) -> Iterator[tuple[str, DeepSpeed]]:
-    """Yield the other stage, and less offload."""
-    if run.stage == 3 or run.largest_layer:
+    """Yield the other stage, and less offload; stage 3 where the largest layer is known."""
+    if run.largest_layer:
         yield f"ZeRO-{5 - run.stage}", run._replace(stage=5 - run.stage)
     if run.offload_optimizer:
         for stage in (2, 3) if run.largest_layer else (run.stage,):
-            alone = run._replace(stage=stage, offload_optimizer=False, offload_parameters=False)
+            alone = run._replace(stage=stage, offload_optimizer=False)
             yield f"ZeRO-{stage} without offload", alone
 
 

@@ -122,7 +122,7 @@ def _read_place(entry: bytes, extra: bytes) -> tuple[int, int]:
     if _FULL not in (length, plain, offset):
         return length, offset
     at = 0
-    while at + 4 <= len(extra) and read_number(extra, at, 2) != _ZIP_64:
+    while at < len(extra) and read_number(extra, at, 2) != _ZIP_64:
         at += 4 + read_number(extra, at + 2, 2)
     at += 4
     wide = []

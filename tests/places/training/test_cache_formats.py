@@ -104,6 +104,8 @@ def test_every_truncation_of_an_archive_of_arrays_is_seen() -> None:
         for size in range(len(content)):
             assert look(check_npz, content[:size]).status == "corrupt", size
     assert look(check_npz, b"\x80\4N.").status == "unknown"
+    assert look(check_npz, b"PK\5\6" + b"\0" * 16 + b"\1\0x") == Verdict("sound")
+    assert look(check_npz, b"\0") == Verdict("corrupt", "is not a zip archive")
 
 
 @pytest.mark.parametrize("content", [make_parquet(), make_parquet(b"PARE")])

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.core.values import Rlimit
+from mlhost_limits.shared_memory.model import Quota
 from mlhost_limits.training.causes import (
     SLOWED,
     Room,
+    blame_address_space,
     blame_cpus,
     blame_descriptors,
     blame_file_handles,
@@ -15,6 +17,7 @@ from mlhost_limits.training.causes import (
     blame_memlock,
     blame_memory,
     blame_model_states,
+    blame_quota,
     blame_shared_memory,
     blame_workers,
 )
@@ -72,6 +75,28 @@ def test_not_even_one_worker() -> None:
     assert fix == "load batches in the main process (0 workers), for not even one fits"
 
 
+@pytest.mark.parametrize(
+    ("hard", "fix"),
+    [(160, "raise the hard limit, which is 160,"), (161, "allow 161 files where the run starts")],
+)
+def test_a_hard_limit_that_just_suffices_stays(hard: int, fix: str) -> None:
+    cause = blame_descriptors(RUN, 161, Rlimit(100, hard), PLAN)
+    assert f"in each rank, or {fix}" in cause.remedy.text
+
+
+@pytest.mark.parametrize(
+    ("bounds", "fix"),
+    [
+        (PLAN.bounds, "start at most 7 workers in each rank"),
+        (PLAN.bounds[1:], "start at most 7 workers in each rank"),
+        (PLAN.bounds[:1], "use a smaller model, smaller buffers or more nodes"),
+    ],
+)
+def test_fewer_workers_help_where_memory_bounds_them(bounds: tuple[Bound, ...], fix: str) -> None:
+    told = blame_memory(RUN, 2 * GIB, HOST, Plan(7, bounds)).remedy.text
+    assert told == f"{fix}, or give it more memory"
+
+
 def test_one_worker() -> None:
     assert blame_workers(RUN, Plan(1, ())).remedy.text == "start at most 1 worker in each rank"
 
@@ -122,6 +147,23 @@ def test_many_leftovers_are_counted() -> None:
     cause = blame_leftovers(RUN, 0, tuple(f"/dev/shm/nccl-{n}" for n in range(101)), GIB)
     assert cause.text.startswith("/dev/shm/nccl-0, /dev/shm/nccl-1, /dev/shm/nccl-2 and 98 more")
     assert cause.remedy.commands == ()
+
+
+@pytest.mark.parametrize(
+    ("number", "shown", "is_removed"),
+    [
+        (3, "/dev/shm/2 take 1.0 GiB", True),
+        (4, "/dev/shm/2 and 1 more take 1.0 GiB", True),
+        (100, "/dev/shm/2 and 97 more take 1.0 GiB", True),
+        (101, "/dev/shm/2 and 98 more take 1.0 GiB", False),
+    ],
+)
+def test_three_leftovers_are_named_and_100_removed(
+    number: int, shown: str, is_removed: bool
+) -> None:
+    cause = blame_leftovers(RUN, 0, tuple(f"/dev/shm/{n}" for n in range(number)), GIB)
+    assert cause.text.startswith(f"/dev/shm/0, /dev/shm/1, {shown}, and no process has them")
+    assert bool(cause.remedy.commands) is is_removed
 
 
 HOST = Room("the host", GIB)
@@ -231,14 +273,70 @@ def test_earlyoom_is_named_as_who_kills() -> None:
     ("room", "code"), [(HOST, "run-memory-host"), (Room("/x", 1, 1, 2), "run-memory-cgroup")]
 )
 def test_model_states(room: Room, code: str) -> None:
-    run = Training(deepspeed=DeepSpeed(stage=2))
-    cause = blame_model_states(run, Floor(176 * GIB, GIB), room)
+    spread = DeepSpeed(2, 7 * 10**9)
+    cause = blame_model_states(Training(deepspeed=spread), spread, Floor(176 * GIB, GIB), room)
     assert cause.code == code
     assert cause.text.startswith(
         "ZeRO-2 keeps 117.3 GiB of model states on each node, and 176.0 GiB by DeepSpeed's own"
         " estimate, which adds half for buffers; activations, the framework and the data come on"
         " top; "
     )
+    assert ", so the kernel kills a rank (exit -9), and torchrun ends" in cause.text
+    assert cause.remedy.text == (
+        "use more nodes or a smaller model, or give it more memory; where few parameters are"
+        " trained (LoRA), state trainable_parameters"
+    )
+
+
+def test_model_states_of_some_parameters_and_of_a_room_with_an_end() -> None:
+    spread = DeepSpeed(2, 10**9, trainable_parameters=10**8, offload_optimizer=True)
+    run = Training(workers=8, worker_memory=GIB, deepspeed=spread)
+    room = Room("the host", GIB, end="earlyoom kills the largest process", most=8 * GIB - 1)
+    cause = blame_model_states(run, spread, Floor(176 * GIB, GIB), room)
+    assert "so earlyoom kills the largest process; it is tight" in cause.text
+    few = room._replace(free=4 * 10**9 * 3 // 2, most=8 * 10**8)
+    cause = blame_model_states(run, spread, Floor(176 * GIB, GIB), few)
+    assert cause.verdict == "tight", "its workers are not counted"
+    assert "LoRA" not in cause.remedy.text
+    assert "; ZeRO-2 without offload needs 5.6 GiB, and" in cause.remedy.text
+
+
+@pytest.mark.parametrize(
+    ("place", "fix"),
+    [
+        ("", "LimitMEMLOCK=1073741824 in train.service"),
+        ("self", "ulimit -l 1048576 where it starts"),
+    ],
+)
+def test_locked_memory_is_raised_where_it_runs(place: str, fix: str) -> None:
+    run = Training(pinned_buffer=GIB, place="service:train.service")
+    told = blame_memlock(run, 65536, place).remedy.text
+    assert told == f"raise memlock for the process that will run: {fix}"
+
+
+@pytest.mark.parametrize(
+    ("item", "held"),
+    [
+        ("as", "maps 2.0 GiB, its limit of address space (as) is 1GiB"),
+        ("data", "holds 2.0 GiB of data, its limit of private memory (data) is 1GiB"),
+    ],
+)
+def test_what_a_process_maps_or_holds(item: str, held: str) -> None:
+    cause = blame_address_space(RUN, 2 * GIB, item, GIB)
+    assert cause.text.startswith(f"a process of the run {held}, and the host's memory")
+
+
+@pytest.mark.parametrize(
+    ("quota", "when"),
+    [
+        (Quota(80 * MIB, 16 * MIB), "may take 80.0 MiB"),
+        (Quota(80 * MIB, 16 * MIB, False), "may take, from the next login on, 80.0 MiB"),
+    ],
+)
+def test_a_quota_is_raised_with_what_was_taken(quota: Quota, when: str) -> None:
+    cause = blame_quota(RUN, 96 * MIB, quota, PLAN)
+    assert cause.text.startswith(f"whoever runs it {when} of /dev/shm, the 80 % that")
+    assert "or make /dev/shm 140.0 MiB at least, end every session" in cause.remedy.text
 
 
 def test_locked_memory() -> None:
@@ -253,6 +351,10 @@ def test_locked_memory() -> None:
     [
         (RUN, "16 workers on 2 ranks share 1.5 CPUs (quota), so they wait for each other"),
         (Training(workers=4), "4 workers share 1.5 CPUs (quota), so they wait for each other"),
+        (
+            Training(workers=4, loaders=2),
+            "8 workers share 1.5 CPUs (quota), so they wait for each other",
+        ),
     ],
 )
 def test_cpus(run: Training, text: str) -> None:

@@ -306,3 +306,12 @@ def test_why_a_directory_cannot_be_written_to_is_told() -> None:
 def test_one_inode_is_needed_at_least() -> None:
     (finding,) = judge_free(SOUND._replace(free_inodes=0), None, None)
     assert finding.causes[0].text == "/data (ext4) has 0 inodes free for alice, and 1 is needed"
+    (asked,) = judge_free(SOUND._replace(free_inodes=0), None, 1)
+    assert asked.causes[0].text == finding.causes[0].text
+
+
+def test_a_directory_has_nothing_that_nobody_saw() -> None:
+    bare = FolderFacts("/data/cache", "alice", "a directory", writing=DENIED)
+    assert judge_writing(bare).causes[0].text == "/data/cache is 's, with mode 0000"
+    (space,) = judge_free(bare, 1, None)
+    assert space.observation.value == 0

@@ -326,3 +326,14 @@ def test_forked_workers_keep_the_states_of_a_model(run: Training, kept: int) -> 
     assert count_memory(run, 0) == alone
     if run.start_method == "fork":
         assert count_memory(run, 1) == alone + run.loaders * 16 * MIB + kept
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        *(DeepSpeed(2), DeepSpeed(2, offload_optimizer=True), DeepSpeed(3)),
+        *(DeepSpeed(3, zero_init=False), DeepSpeed(3, offload_optimizer=True)),
+    ],
+)
+def test_a_model_of_which_nobody_said_the_size_takes_nothing(run: DeepSpeed) -> None:
+    assert find_floor(run) == Floor(0, 0)

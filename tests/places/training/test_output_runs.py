@@ -170,3 +170,12 @@ def test_whose_runs_they_are_is_said() -> None:
     assert cause.text.endswith("python (pid 2) works in /out, and 1 more")
     text = judge_runs("/out", runs, True).causes[0].text
     assert text == "python (pid 2) works in /out, python (pid 3) works in /out"
+
+
+@pytest.mark.parametrize(("pid", "runs"), [(1, [1]), (2, []), (3, [])])
+def test_what_a_run_descends_from_belongs_to_it_but_for_process_1(
+    pid: int, runs: list[int]
+) -> None:
+    me = Process(pid, "python3", ("python3", "train.py"), "/out")
+    processes = {pid: Process(0, "python3", ("python3", "main.py"), "/out"), 7: me}
+    assert [run.pid for run in find_runs("/out", processes, {}, 7)] == runs

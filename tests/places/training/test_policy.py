@@ -151,6 +151,8 @@ WHOLE = "a whole number from {} to 1000000 is accepted"
         ({"prefetch": 0}, f"training.prefetch: 0 was given; {WHOLE.format(1)}"),
         ({"batch_size": "unlimited"}, "training.batch_size: 'unlimited' was given; a size is accepted"),
         ({"batch_size": "64MB"}, "training.batch_size: '64MB' is not a limit: accepted are a whole number (with B, KiB, MiB, GiB, TiB) or 'unlimited'"),
+        ({"batch_size": 1}, "training.batch_size: 1 was given; a size with a unit, such as 1MiB or 1B, is accepted"),
+        ({"batch_size": "1023"}, "training.batch_size: '1023' was given; a size with a unit, such as 1023MiB or 1023B, is accepted"),
         ({"cache_dir": "cache"}, "training.cache_dir: 'cache' was given; an absolute path is accepted"),
         ({"cache_dir": "/a\nb"}, "training.cache_dir: '/a\\nb' was given; an absolute path is accepted"),
         ({"cache_dir": 7}, "training.cache_dir: 7 was given; an absolute path is accepted"),
@@ -286,3 +288,22 @@ def test_a_spread_model_has_one_of_each_at_least(name: str) -> None:
 def test_a_run_needs_one_gpu_at_least() -> None:
     assert not refusal({"gpus": {"count": 1}})
     assert refusal({"gpus": {"count": 0}})
+    assert read({"gpus": {"memory": "8GiB"}}) == Training(gpus=Gpus(1, 8 * 2**30))
+
+
+def test_of_an_unknown_model_nothing_is_trained() -> None:
+    assert DeepSpeed(trainable_parameters=5).trained == 0
+
+
+@pytest.mark.parametrize(
+    ("raw", "longer"),
+    [
+        ({"batch_size": 1024}, {"batch_size": 1023}),
+        ({"batch_size": 0}, {"batch_size": 1}),
+        ({"cache_dir": "/" + "x" * 4095}, {"cache_dir": "/" + "x" * 4096}),
+        ({"packages": {"torch": " " * 256}}, {"packages": {"torch": " " * 257}}),
+    ],
+)
+def test_what_is_at_its_bound_is_read(raw: object, longer: object) -> None:
+    assert not refusal(raw)
+    assert len(refusal(longer)) == 1

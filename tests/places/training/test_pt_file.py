@@ -70,7 +70,8 @@ def archive(files: dict[str, bytes]) -> bytes:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as made:
         for name, data in files.items():
-            made.writestr(name, data)
+            with made.open(zipfile.ZipInfo(name), "w") as file:
+                file.write(data)
     return content.getvalue()
 
 
@@ -86,6 +87,9 @@ WIDE = WHOLE["of 64 bits"].rfind(b"PK\6\7")
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
+        (make_pt(comment=b"x" * 65535), Verdict("sound")),
+        (make_pt(comment=b"x" * 65535) + b"x", Verdict("corrupt", MISSING)),
+        (archive({"archive/data.pkl": b"1", "": b"1"}), Verdict("sound")),
         (b"", Verdict("corrupt", "is empty")),
         (b"\0" * 100, Verdict("corrupt", "is neither a zip archive nor a pickle")),
         (b"PK", Verdict("corrupt", "is neither a zip archive nor a pickle")),
@@ -108,14 +112,23 @@ WIDE = WHOLE["of 64 bits"].rfind(b"PK\6\7")
         ),
         (patch(WHOLE["of 64 bits"], WIDE + 8, b"\0"), Verdict("corrupt", MISSING)),
         (patch(WHOLE["two tensors"], END + 16, b"\0"), Verdict("corrupt", MISSING)),
+        (patch(WHOLE["of 64 bits"], WIDE - 56, b"PK\6\5"), Verdict("corrupt", MISSING)),
+        (b"P", Verdict("corrupt", "is neither a zip archive nor a pickle")),
     ],
 )
 def test_what_is_wrong_is_said(content: bytes, expected: Verdict) -> None:
     assert check(content) == expected
 
 
-def test_a_directory_that_would_fill_the_memory_is_not_read() -> None:
-    size, length = 2**40, 2**27
+@pytest.mark.parametrize(
+    ("length", "reason"),
+    [
+        (2**26, "has a damaged central directory"),
+        (2**26 + 1, "has a central directory of more than 64 MiB"),
+    ],
+)
+def test_a_directory_that_would_fill_the_memory_is_not_read(length: int, reason: str) -> None:
+    size = 2**40
     end = b"PK\5\6" + b"\0" * 6 + b"\1\0" + length.to_bytes(4, "little") + b"\0" * 6
     record = b"PK\6\6" + b"\0" * 36 + length.to_bytes(8, "little")
     record += (size - 98 - length).to_bytes(8, "little")
@@ -123,11 +136,19 @@ def test_a_directory_that_would_fill_the_memory_is_not_read() -> None:
     tail = record + locator + end
 
     def read(offset: int, wanted: int) -> bytes:
-        assert wanted < 2**20
+        assert wanted <= 2**26
         start = offset - (size - len(tail))
         return b"PK\3\4" if start < 0 else tail[start : start + wanted]
 
-    assert check_pt(read, size) == Verdict("corrupt", "has a central directory of more than 64 MiB")
+    assert check_pt(read, size) == Verdict("corrupt", reason)
+
+
+def test_an_entry_that_is_cut_short_is_no_entry() -> None:
+    """Its length, which would lie outside of the archive, is not looked at."""
+    cut = b"PK\1\2" + b"\0" * 16 + b"\xfe" * 25
+    content = patch(WHOLE["two tensors"], END + 12, (END - FIRST + len(cut)).to_bytes(4, "little"))
+    damaged = content[:END] + cut + content[END:]
+    assert check(damaged) == Verdict("corrupt", "has a damaged central directory")
 
 
 def test_a_file_of_an_archive_ends_before_the_directory() -> None:

@@ -150,3 +150,12 @@ def test_who_only_looks_is_gone_when_the_run_starts(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(tasks_read, "read_task_levels", lambda *_asked: [("/x", 10, 7)])
     assert find_task_rooms("", "", 2) == [TaskRoom(5, 10, "/x/pids.max")]
     assert find_task_rooms("", "") == [TaskRoom(3, 10, "/x/pids.max")]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "told"), [(1, "a run with 9 workers takes"), (2, "2 ranks with 9 workers each take")]
+)
+def test_the_ranks_of_a_run_are_told(ranks: int, told: str) -> None:
+    run = Training(workers=9, ranks_per_node=ranks)
+    text = blame_tasks(run, 25, TaskRoom(1, 9, "/x/pids.max"), PLAN).text
+    assert text.startswith(f"{told} 25 tasks, threads and all, and /x/pids.max is 9")

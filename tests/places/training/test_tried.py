@@ -61,6 +61,10 @@ def test_of_loaders_and_ranks_the_largest_counts() -> None:
     ("seen", "key", "value"),
     [
         ({"bytes": 52}, "batch_size", "52B"),
+        ({"bytes": 1023}, "batch_size", "1023B"),
+        ({"bytes": 1024}, "batch_size", 1024),
+        ({"bytes": 0}, "batch_size", 0),
+        ({"options": {"prefetch": None}}, "prefetch", 1),
         ({"tensors": 0, "bytes": 0}, "tensors_per_batch", 1),
         ({"memory": 100 * _MIB}, "worker_memory", 84 * _MIB),
         ({"memory": 200 * _MIB, "start_method": "spawn"}, "worker_memory", 40 * _MIB),

@@ -136,7 +136,7 @@ def test_of_a_model_only_what_is_stated_to_be_trained_is_sure(
 ) -> None:
     spread = TRAINED._replace(**changed)
     room = Room("/x", 9 * GIB, 0, 9 * GIB, most=9 * GIB)
-    cause = blame_model_states(Training(deepspeed=spread), find_floor(spread), room)
+    cause = blame_model_states(Training(deepspeed=spread), spread, find_floor(spread), room)
     assert cause.verdict == word
 
 
@@ -325,3 +325,17 @@ def test_each_value_that_is_assumed_is_told_in_words() -> None:
     told = verdict.decide(run, None, count, "").text
     for words in ("with 2 ranks", "with 3 loaders at a time", "where a batch takes 1.0 MiB"):
         assert words in told
+
+
+@pytest.mark.parametrize(
+    ("count", "least"),
+    [
+        (verdict.count_least_files, 3 + 4 * 2),
+        (verdict.count_least_mappings, 0),
+        (verdict.count_least_mapped, 0),
+        (verdict.count_least_shm, 0),
+        (verdict.count_least_memory, 0),
+    ],
+)
+def test_what_nobody_stated_takes_nothing(count: Callable[[Training], int], least: int) -> None:
+    assert count(Training(workers=2)) == least

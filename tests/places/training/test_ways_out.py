@@ -70,6 +70,7 @@ def test_every_other_stage_is_told_where_it_just_fits() -> None:
     assert "; ZeRO-2 needs" in spread_otherwise(SPREAD, free)
     assert "; ZeRO-2 needs" not in spread_otherwise(SPREAD, free - 1)
     assert "without" not in spread_otherwise(SPREAD._replace(offload_optimizer=False), 10**15)
+    assert "; ZeRO-3 needs" in spread_otherwise(SPREAD._replace(stage=2), 10**15)
 
 
 def test_a_model_is_spread_over_64_nodes_at_most() -> None:
@@ -105,3 +106,13 @@ def test_workers_that_are_spawned_keep_no_states() -> None:
     assert keep_no_states(run._replace(workers=0)) == ""
     small = SPREAD._replace(parameters=10**6, largest_layer=10**5)
     assert keep_no_states(run._replace(deepspeed=small)) == ""
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [(2**25, ""), (2**25 + 1, "takes 22 B less")],
+)
+def test_what_spawning_spares_is_more_than_it_takes(parameters: int, told: str) -> None:
+    model = SPREAD._replace(parameters=parameters, largest_layer=1)
+    told_ways = keep_no_states(Training(workers=5, deepspeed=model))
+    assert told_ways.rpartition(", which ")[2] == told

@@ -79,6 +79,8 @@ def test_a_limit_is_told_to_programs_with_the_points_before_the_end() -> None:
     plain = watched(1 << 8, 900, 900).as_dict()
     (level,) = plain["limits"]
     assert (level["grew_since"], level["seconds_left"]) == (None, None)
+    (level,) = watched(9, trends=[Trend(Level(NOFILE, 1, 3, "x"), 10.126)]).as_dict()["limits"]
+    assert (level["percent"], level["points"]) == (33.3, [[-49.87, 1]])
 
 
 @pytest.mark.parametrize(
