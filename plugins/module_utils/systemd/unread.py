@@ -198,8 +198,6 @@ def leave_out_beaten(files: Files) -> Files:
 def _thin(source: Source) -> Source:
     """Return a file with empty lines for limits that many valid ones of their section follow."""
     settings = scan_unit(source.text, source.path).settings
-    if len(settings) <= _MOST:
-        return source
     later: dict[tuple[str, str], int] = {}
     gone: set[int] = set()
     for one in reversed(settings):
