@@ -184,6 +184,6 @@ def _scale_time(span: re.Match[str], factor: int) -> int:
     """Return microseconds; each digit of a fraction is cut off at a whole one."""
     whole, digits = int(span[1] or "0"), span[2] or span[3] or ""
     if whole >= UNLIMITED // factor:
-        raise ValueError(span[0])
+        raise ValueError
     parts = (int(digit) * (factor // 10**place) for place, digit in enumerate(digits, 1))
     return int(whole * factor + sum(parts))
