@@ -137,11 +137,11 @@ def _blame_nr_open(
 
 
 def _require_hard(wanted: Requirement, facts: SessionFacts) -> Requirement:
-    """Return what a line for the hard limit must state for a requirement to be met."""
-    if wanted.minimum is None:
-        return wanted._replace(bound="hard")
-    hard = facts.asked.hard if facts.asked else None
-    return wanted._replace(bound="hard", minimum=max(wanted.minimum, hard or 0))
+    """Return the hard limit that a requirement needs; the policy may want it higher."""
+    least, hard = wanted.minimum, facts.asked.hard if facts.asked else None
+    if least is not None and hard is not None:
+        least = max(least, hard)
+    return wanted._replace(bound="hard", minimum=least)
 
 
 def _describe_refusal(item: str, facts: SessionFacts) -> str:
@@ -215,7 +215,7 @@ def _blame_clamp(
             f"{cite(bound.winner)} does not raise the hard limit,"
             f" {format_quantity(base.hard, ITEMS[wanted.item].unit)}, and stays below it"
         )
-        return _state("pam-soft-alone", text, _ask_hard(wanted, facts), facts, bound.winner)
+        return _state("pam-soft-alone", text, _require_hard(wanted, facts), facts, bound.winner)
     line = hard.winner
     text = f"{cite(line)} takes the soft limit of {cite(bound.winner)} down with it"
     rivals = tuple(one for one in hard.shadowed if wanted.is_met_by(int(one.value)))
@@ -227,14 +227,7 @@ def _blame_clamp(
         remedy = comment_out(line, _RELOGIN, "provision with override")
         cause = Cause("pam-hard-clamps-soft", text, remedy, line, rivals)
         return cause, _without(line, facts)
-    return _restate("pam-hard-clamps-soft", text, _ask_hard(wanted, facts), line, facts)
-
-
-def _ask_hard(wanted: Requirement, facts: SessionFacts) -> Requirement:
-    """Return the hard limit that a soft one needs, which the policy may want higher than that."""
-    asked = facts.asked.hard if facts.asked else None
-    least = max(asked or 0, wanted.minimum or 0) if wanted.minimum is not None else None
-    return wanted._replace(bound="hard", minimum=least)
+    return _restate("pam-hard-clamps-soft", text, _require_hard(wanted, facts), line, facts)
 
 
 def _blame_silence(wanted: Requirement, facts: SessionFacts) -> tuple[Cause, SessionFacts] | None:
@@ -296,8 +289,7 @@ def _blame_dash(dash: LimitsLine, facts: SessionFacts) -> tuple[Cause, SessionFa
     fields = (dash.fields[0], "hard", *dash.fields[2:])
     added = " ".join(fields)
     remedy = Remedy(f'add "{added}" below it', edit_line(at, f"a\\{added}"), _RELOGIN)
-    index = facts.lines.index(dash) + 1
-    lines = (*facts.lines[:index], dash._replace(fields=fields), *facts.lines[index:])
+    lines = (*facts.lines, dash._replace(fields=fields))
     return Cause("pam-dash-loses-hard", text, remedy, at), facts._replace(lines=lines)
 
 
@@ -318,7 +310,7 @@ def _state(
     covers = facts.domain and rank_domain(facts.domain, facts.user, facts.dialect) is not None
     line = _write(facts.domain if covers else facts.user.name, wanted)
     if facts.asked and facts.asked.soft == facts.asked.hard and _is_free(wanted, facts):
-        line = line.replace(f" {wanted.bound} ", " - ", 1)  # One line states both.
+        line = line.replace(f" {wanted.bound} ", " - ")  # One line states both.
     added = [
         one._replace(path="", line=-len(facts.lines)) for one in parse_limits_conf(line, _SITE_FILE)
     ]
@@ -339,7 +331,7 @@ def _restate(
         needed = [wanted.minimum, *((facts.asked.soft, facts.asked.hard) if facts.asked else ())]
         most = max(value for value in needed if value is not None)
         written = _write(old.domain, wanted._replace(minimum=most))
-        written = written.replace(f" {wanted.bound} ", " - ", 1)
+        written = written.replace(f" {wanted.bound} ", " - ")
     (new,) = parse_limits_conf(written, line.path)
     lines = tuple(new._replace(line=one.line) if one == old else one for one in facts.lines)
     cause = Cause(code, text, replace_line(line, written, _RELOGIN), line)

@@ -39,7 +39,7 @@ class LimitsLine(NamedTuple):
 
     @property
     def item(self) -> str:
-        return self.fields[2].lower() if len(self.fields) > 2 else ""
+        return self.fields[2].lower() if len(self.fields) == 4 else ""
 
     @property
     def stops(self) -> bool:
@@ -58,7 +58,7 @@ def parse_limits_conf(text: str, path: str, line_length: int = 0) -> list[Limits
     for number, whole in enumerate(text.split("\n"), start=1):
         for piece in _split_long(whole, line_length):
             content = piece.split("\0")[0].split("#")[0]
-            fields = _split_fields(content.lstrip(_SPACES), line_length > 0)
+            fields = _split_fields(content.lstrip(_SPACES), line_length)
             if len(fields) == 2 or len(fields) == 4:
                 domain, *names = fields[:3]
                 fields = (domain, *(once.setdefault(one, one) for one in names), *fields[3:])
@@ -66,10 +66,10 @@ def parse_limits_conf(text: str, path: str, line_length: int = 0) -> list[Limits
     return found
 
 
-def _split_fields(content: str, old: bool) -> tuple[str, ...]:
+def _split_fields(content: str, line_length: int) -> tuple[str, ...]:
     """Return up to four fields; since 1.6 blanks and tabs alone part them, and the last is the
     rest of the line."""
-    if old:
+    if line_length:
         words = _ANY_SPACES.split(content, maxsplit=4)[:4]
     else:
         words = _BLANKS.split(content.rstrip(" \t"), maxsplit=3)
@@ -80,7 +80,7 @@ def _split_long(line: str, length: int) -> Iterator[str]:
     if not length:
         yield line
         return
-    for start in range(0, max(len(line), 1), length):
+    for start in range(0, len(line), length):
         yield line[start : start + length]
 
 

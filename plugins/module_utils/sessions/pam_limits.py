@@ -232,7 +232,7 @@ def resolve_settings(lines: list[LimitsLine], user: User, dialect: Dialect) -> d
             if value is not None and not (counted == LOGINS[1] and rank in (_ALL_OF_GROUP, _ALL)):
                 logins.append((rank, declare(line, value)))
         elif value is not None:
-            found.setdefault(line.item, []).append((0, declare(line, value)))
+            found.setdefault(line.item, []).append((_USER, declare(line, value)))
     if logins:
         found[counted] = logins
     return {item: rank_lines(entrants) for item, entrants in found.items()}

@@ -151,11 +151,11 @@ def _find_shortfalls(
             continue
         later = [own for own in ours if position[_place(line)] < position[_place(own)]]
         kinds = set(line.types) - _find_answered(line, later)
-        for own in ours:
-            beats = _beats(line, own, own not in later, dialect)
-            refused = _is_refused(line, nr_open, dialect)
+        refused = _is_refused(line, nr_open, dialect)
+        for own in (one for one in ours if _overlaps(line, one.domain, dialect)):
+            beats = _beats(line, own, own not in later)
             if (beats and _falls_short(line, own, kinds, refused)) or (
-                _overlaps(line, own.domain, dialect) and _caps(line, own, kinds, ours, refused)
+                _caps(line, own, kinds, ours, refused)
             ):
                 length = len(whole[line.path][line.line - 1])
                 editable = options.override and length <= _LONGEST_NEUTRAL_LINE
@@ -187,9 +187,7 @@ def _find_answered(line: LimitsLine, later: list[LimitsLine]) -> set[str]:
     }
 
 
-def _beats(line: LimitsLine, own: LimitsLine, later: bool, dialect: Dialect) -> bool:
-    if not _overlaps(line, own.domain, dialect):
-        return False
+def _beats(line: LimitsLine, own: LimitsLine, later: bool) -> bool:
     if line.stops:
         return line.domain != "*"
     strength, our_strength = _strength(line.domain), _strength(own.domain)

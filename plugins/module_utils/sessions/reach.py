@@ -209,7 +209,7 @@ def _blame_absence(service: str, files: Mapping[str, str]) -> Cause:
 def find_skippers(lines: Sequence[PamLine], calls: Sequence[PamLine]) -> Iterator[PamLine | None]:
     """Yield the line that keeps libpam from reaching each call, as far as that can be read."""
     reach: list[int] = []  # How far the farthest jump of the lines up to each leads.
-    farthest, waiting = -1, iter(calls)
+    farthest, waiting = 0, iter(calls)
     call = next(waiting, None)
     for index, line in enumerate(lines):
         if line is call:
@@ -221,13 +221,13 @@ def find_skippers(lines: Sequence[PamLine], calls: Sequence[PamLine]) -> Iterato
 
 
 def _measure_jump(index: int, line: PamLine, end: int) -> int:
-    """Return the last line that is not reached after this one; that itself where all are."""
+    """Return the last line that is not reached after this one; 0 where all are."""
     if line.level:
-        return -1
+        return 0
     if line.control.lower() == "sufficient" or "success=done" in line.control:
         return end
     jump = _JUMP.search(line.control)
-    return index + int(jump[1][:9]) if jump else -1
+    return index + int(jump[1][:9]) if jump else 0
 
 
 def _blame_skipper(skipper: PamLine, call: PamLine, files: Mapping[str, str]) -> Cause:

@@ -107,7 +107,7 @@ def _find_reached(
     for line, match in found:
         if match:
             yield line
-            if {name for name, _value in _list_criteria(match)} <= _ABOUT_USERS:
+            if _ABOUT_USERS.issuperset(name for name, _value in _list_criteria(match)):
                 return
     yield from [line for line, match in found if not match][:1]
 
@@ -192,11 +192,11 @@ def _find_set(
 
 def _may_match(words: tuple[str, ...], user: User) -> bool:
     """Tell whether a Match block may hold for a user, by its criteria User and Group."""
-    for name, patterns in _list_criteria(words):
-        names = {"user": {user.name}, "group": user.groups}.get(name)
-        if name == "invalid-user" or (names is not None and not _fits(names, patterns)):
-            return False
-    return True
+    asked = {"user": {user.name}, "group": user.groups}
+    return all(
+        name != "invalid-user" and (name not in asked or _fits(asked[name], patterns))
+        for name, patterns in _list_criteria(words)
+    )
 
 
 def _list_criteria(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -209,15 +209,13 @@ def _list_criteria(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 def _fits(names: Collection[str], patterns: str) -> bool:
     """Tell whether a list of patterns takes one of these names; a ``!`` that fits refuses all."""
-    found = False
+    refused = []
     for pattern in patterns.split(","):
         wanted = re.sub(r"\*+", "*", pattern[pattern.startswith("!") :])
         plain = re.sub(r"([\[\]\\])", r"\\\1", wanted)
         if any(matches_part(plain, name) for name in names):
-            if pattern.startswith("!"):
-                return False
-            found = True
-    return found
+            refused.append(pattern.startswith("!"))
+    return bool(refused) and not any(refused)
 
 
 def _match_files(files: Mapping[str, str], patterns: list[str]) -> Iterator[str]:
@@ -251,12 +249,14 @@ def _read_all(
     around: tuple[str, ...] = ()
     for number, line in enumerate(text.split("\n"), 1):
         match = _KEYWORD.fullmatch(line.rstrip(" \t\f\r"))
-        keyword = match[2].lower() if match else ""
-        if match and keyword == "match":
+        if not match:
+            continue
+        keyword = match[2].lower()
+        if keyword == "match":
             words = _split_words(match[3])
             is_all = tuple(map(str.lower, words)) == _EVERYBODY
             around = _EVERYBODY if is_all else tuple(words)
-        elif match and keyword in _READ:
+        elif keyword in _READ:
             words = _split_words(match[3])
             if keyword == "include":
                 words = [word if word.startswith("/") else f"/etc/ssh/{word}" for word in words]

@@ -100,17 +100,11 @@ def _judge(slip: Slip, match: re.Match[str], key: str, header: Header) -> Iterat
         reason = f"systemd does not know it: {known}"
         yield slip._replace(code="unit-line-misspelled", reason=reason, belongs="")
     else:
-        reason = _find_fault(key, match[4])
-        if reason:
+        try:
+            parse_limit_setting(key, match[4])
+        except ValueError as exc:
+            reason = "systemd ignores it: " + str(exc).partition(" is ignored by systemd: ")[2]
             yield slip._replace(code="unit-line-ignored", reason=reason, belongs="")
-
-
-def _find_fault(key: str, value: str) -> str:
-    try:
-        parse_limit_setting(key, value)
-    except ValueError as exc:
-        return "systemd ignores it: " + str(exc).partition(" is ignored by systemd: ")[2]
-    return ""
 
 
 def find_item(key: str) -> str:
@@ -198,8 +192,6 @@ def leave_out_beaten(files: Files) -> Files:
 def _thin(source: Source) -> Source:
     """Return a file with empty lines for limits that many valid ones of their section follow."""
     settings = scan_unit(source.text, source.path).settings
-    if len(settings) <= _MOST:
-        return source
     later: dict[tuple[str, str], int] = {}
     gone: set[int] = set()
     for one in reversed(settings):

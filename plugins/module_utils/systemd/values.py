@@ -19,9 +19,9 @@ _BLANK = " \t\n\r"
 _SPACE = " \t\n\v\f\r"
 _COUNT = re.compile(
     r"(?:0[bB]\+?(?P<two>[01]+)|0[oO]\+?(?P<eight>[0-7]+)|\+?0[xX](?P<sixteen>[0-9a-fA-F]+)"
-    r"|\+?(?P<octal>0[0-7]*)|\+?(?P<ten>[1-9][0-9]*)|(?P<nothing>-0+))"
+    r"|(?P<octal>\+?0[0-7]*|-0+)|\+?(?P<ten>[1-9][0-9]*))"
 )
-_BASES = {"two": 2, "eight": 8, "sixteen": 16, "octal": 8, "ten": 10, "nothing": 10}
+_BASES = {"two": 2, "eight": 8, "sixteen": 16, "octal": 8, "ten": 10}
 _LONGEST = 1000  # Characters of a value.
 _SIZE = r"[ \t\n\v\f\r]*\+?([0-9]+)(?:\.([0-9]*))?[ \t\n\r]*"
 _SIZE_UNITS = (*"EPTGMKB", "")
@@ -184,6 +184,6 @@ def _scale_time(span: re.Match[str], factor: int) -> int:
     """Return microseconds; each digit of a fraction is cut off at a whole one."""
     whole, digits = int(span[1] or "0"), span[2] or span[3] or ""
     if whole >= UNLIMITED // factor:
-        raise ValueError(span[0])
+        raise ValueError
     parts = (int(digit) * (factor // 10**place) for place, digit in enumerate(digits, 1))
     return int(whole * factor + sum(parts))

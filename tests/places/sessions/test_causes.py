@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from mlhost_limits.core.distribution import Dialect
 from mlhost_limits.core.finding import Requirement
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.values import RLIMITS, UNLIMITED, Rlimit, User
+from mlhost_limits.kernel.sysctl_conf import LARGEST_NR_OPEN
 from mlhost_limits.sessions.causes import CODES, find_session_causes
 from mlhost_limits.sessions.facts import SessionFacts, predict_session
 from mlhost_limits.sessions.model import Start
@@ -153,6 +155,7 @@ def test_the_line_at_fault_is_named(
     assert (cause.code, cause.at.place if cause.at else "") == (code, place)
     assert code in CODES
     assert place in cause.text
+    assert cause.at is None or re.fullmatch("[0-9]*|unlimited", str(cause.at.value))
 
 
 @pytest.mark.parametrize(
@@ -253,6 +256,8 @@ def test_a_dash_line_that_lost_its_hard_half() -> None:
     start = START._replace(of_pid_1={**PID_1, "nofile": Rlimit(1024, 4096)})
     (cause,) = find_session_causes(HARD, gather(files)._replace(start=start))
     assert (cause.code, cause.at and cause.at.place) == ("pam-dash-loses-hard", f"{CONF}:2")
+    assert cause.at
+    assert cause.at.value == "700000"
     assert cause.remedy.text == 'add "@ml hard nofile 700000" below it'
 
 
@@ -276,6 +281,9 @@ def test_where_pam_has_no_say_that_is_first() -> None:
         facts = gather({OURS: GOOD})._replace(hindrances=(Hindrance(cause, lines),))
         assert predict_session(facts)["nofile"].soft == seen
         assert find_session_causes(SOFT, facts) == [cause]
+    both = (Hindrance(cause, other), Hindrance(cause._replace(code="y"), None))
+    facts = facts._replace(hindrances=both)
+    assert [one.code for one in find_session_causes(SOFT, facts)] == ["x", "y"]
 
 
 def test_a_cause_as_data() -> None:
@@ -363,10 +371,25 @@ def test_but_for_debian_a_refused_limit_ends_the_session_whatever_else_is_asked(
     assert not find_session_causes(MEMLOCK, gather(REFUSED))
 
 
-def test_what_no_nr_open_allows_is_taken_out_for_the_sake_of_another_limit() -> None:
-    facts = gather({CONF: "* - nofile 9999999999\n* - memlock unlimited\n"}, dialect=UPSTREAM)
-    (cause,) = find_session_causes(MEMLOCK, facts)
-    assert cause.remedy.text == "comment out limits.conf:1"
+MOST = LARGEST_NR_OPEN
+RAISED = f"raise fs.nr_open to {MOST}, now and at boot"
+
+
+@pytest.mark.parametrize(
+    ("nofile", "wanted", "text"),
+    [
+        (MOST, MEMLOCK, RAISED),
+        (MOST + 1, MEMLOCK, "comment out limits.conf:1"),
+        (MOST, HARD._replace(maximum=None), RAISED),
+        (MOST + 1, HARD._replace(maximum=None), 'make limits.conf:1 "* - nofile 600000"'),
+    ],
+)
+def test_what_no_nr_open_allows_is_taken_out_for_the_sake_of_another_limit(
+    nofile: int, wanted: Requirement, text: str
+) -> None:
+    files = {CONF: f"* - nofile {nofile}\n* - memlock unlimited\n"}
+    (cause,) = find_session_causes(wanted, gather(files, dialect=UPSTREAM))
+    assert cause.remedy.text == text
 
 
 @pytest.mark.parametrize(

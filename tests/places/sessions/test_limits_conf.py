@@ -16,6 +16,7 @@ from mlhost_limits.sessions.limits_conf import (
     parse_limits_conf,
     parse_setting,
     parse_value,
+    to_integer,
 )
 
 PATH = "/etc/security/limits.conf"
@@ -202,6 +203,21 @@ def test_what_a_value_means(item: str, word: str, value: int | None) -> None:
 )
 def test_what_a_setting_means(item: str, word: str, value: int | str | None) -> None:
     assert parse_setting(item, word) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("9" * 20, 10**20 - 1),
+        ("+" + "0" * 5000 + "9" * 20, 10**20 - 1),
+        ("-" + "9" * 20, 1 - 10**20),
+        ("1" + "0" * 20, 2**64),
+        ("-1" + "0" * 20, -(2**64)),
+        ("9" * 5000, 2**64),
+    ],
+)
+def test_a_number_of_more_than_twenty_digits_is_too_large(text: str, number: int) -> None:
+    assert to_integer(text) == number
 
 
 @pytest.mark.parametrize(

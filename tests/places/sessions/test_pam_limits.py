@@ -366,6 +366,7 @@ def test_debian_started_sessions_over(release: str, resets: bool) -> None:
         ("%1001:1003", True),
         ("%2001:3003", False),
         ("*", False),
+        ("alice - nofile", False),
     ],
 )
 def test_whom_a_line_of_two_fields_stops(domain: str, stops: bool) -> None:

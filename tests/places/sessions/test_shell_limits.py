@@ -55,6 +55,7 @@ BOTH = ("soft", "hard")
         ("ulimit -n512", [("nofile", BOTH, 512)]),
         ("prlimit --pid $P --nofile=512", [("nofile", BOTH, 512)]),
         ("prlimit $O --pid 5", [("", BOTH, "$O")]),
+        ("prlimit --pid=5 --raw=1", []),
         ("ulimit 2>/dev/null -Sn 512", [("nofile", ("soft",), 512)]),
         ("ulimit -n >&2 512", [("nofile", BOTH, 512)]),
         ("PS1='a # b'; ulimit -n 512", [("nofile", BOTH, 512)]),
@@ -114,6 +115,7 @@ def test_what_is_printed_sets_nothing_where_nothing_runs_it(text: str, lines: li
         ("x='a # b' \\\nulimit \\\n-n 512", [(2, "nofile", 512)]),
         ("x \\\\\nulimit -n 512", [(2, "nofile", 512)]),
         ("x \\\ny 'ulimit' \\", [(2, "", "")]),
+        ("ulimit -n 512; \\\neval 'ulimit -n 5'", [(1, "nofile", 512), (2, "", "")]),
     ],
 )
 def test_a_backslash_joins_a_line_to_the_next(

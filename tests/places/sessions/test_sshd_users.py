@@ -8,6 +8,7 @@ from mlhost_limits.core.values import User
 from mlhost_limits.sessions import sshd_config
 from mlhost_limits.sessions.sshd_config import (
     MAIN_FILE,
+    find_given_environments,
     find_key_file,
     find_shut_out,
     find_use_pam,
@@ -51,6 +52,7 @@ def test_the_line_that_keeps_a_user_out(text: str, line: int) -> None:
         ("", [".ssh/authorized_keys", ".ssh/authorized_keys2"]),
         ("AuthorizedKeysFile /etc/keys/%u .k\n", ["/etc/keys/%u", ".k"]),
         ("AuthorizedKeysFile a\nAuthorizedKeysFile b\n", ["a"]),
+        ("AuthorizedKeysFile \"a b\" 'c' # d\n", ["a b", "c"]),
         ("AuthorizedKeysFile a\nMatch Group ml\nAuthorizedKeysFile b\n", ["b"]),
         ("AuthorizedKeysFile a\nMatch Address 10.0.0.1\nAuthorizedKeysFile b\n", ["b", "a"]),
     ],
@@ -78,9 +80,12 @@ def test_as_many_lines_are_read_as_may_be_and_no_more(monkeypatch: pytest.Monkey
     assert find_use_pam({MAIN_FILE: text}) is not None
     assert find_shut_out({MAIN_FILE: text}, MAIN_FILE, ALICE) is None
     assert list_key_files({MAIN_FILE: text}, MAIN_FILE, ALICE)
+    assert not list(find_given_environments({MAIN_FILE: text}, MAIN_FILE, ALICE))
     files = {MAIN_FILE: text, "/etc/ssh/a": "SetEnv A=b\n"}
     for look in (find_shut_out, list_key_files):
         with pytest.raises(ValueError, match="too much is included to be read"):
             look(files, MAIN_FILE, ALICE)
+    with pytest.raises(ValueError, match="too much is included to be read"):
+        list(find_given_environments(files, MAIN_FILE, ALICE))
     with pytest.raises(ValueError, match="too much is included to be read"):
         find_use_pam(files)

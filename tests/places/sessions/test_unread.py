@@ -27,6 +27,7 @@ THREE = "it has three fields; four are needed"
         ("alice - maxlogins 5", "", ""),
         ("alice - nofile 5", "", ""),
         ("alice - nothing 5", "", ""),
+        ("alice - newthing nofile 5", "", ""),
     ],
 )
 def test_a_line_as_it_was_meant(line: str, reason: str, instead: str) -> None:
