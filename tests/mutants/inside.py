@@ -193,7 +193,10 @@ def _end_strays(ours: Collection[int]) -> None:
 
 
 def _end_all_of(uid: int) -> None:
-    if uid in {user.pw_uid for user in pwd.getpwall()}:
+    with contextlib.suppress(KeyError):
+        pwd.getpwuid(uid)
+        return  # Somebody's, and perhaps ours.
+    if uid == os.getuid():
         return
     pid = os.fork()
     if pid:
