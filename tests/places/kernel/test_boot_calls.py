@@ -9,6 +9,7 @@ from mlhost_limits.kernel.boot_calls import (
     find_asked,
     find_called,
     find_calls,
+    find_globs,
     find_loaded,
     find_parts,
     find_search_folders,
@@ -40,6 +41,7 @@ TUNE = "/opt/site/tune"
         (RC, "# sysctl -p /a.conf\n", []),
         (UNIT, "[Service]\nExecStart=/sbin/sysctl -p /a.conf\n", ["/a.conf"]),
         (UNIT, "[Service]\nExecReload=/sbin/sysctl -p /a.conf\n", []),
+        (UNIT, "[Service]\nD=/srv\nExecStart=/sbin/sysctl -p $D/a.conf\n", []),
         ("/etc/default/ufw", "IPT_SYSCTL=/etc/ufw/sysctl.conf\n", ["/etc/ufw/sysctl.conf"]),
         ("/etc/default/ufw", "sysctl -p /a.conf\n", []),
         (RC, "IPT_SYSCTL=/etc/ufw/sysctl.conf\n", []),
@@ -111,6 +113,13 @@ def test_what_is_given_to_an_interpreter(caller: str, interpreted: bool) -> None
 )
 def test_whether_a_script_surely_runs_a_file(text: str, sure: bool | None) -> None:
     assert judge_call(RC, f"#!/bin/sh\n{text}\n", TUNE) is sure
+
+
+@pytest.mark.parametrize(("length", "sure"), [(4096, None), (4097, False)])
+def test_no_pattern_is_looked_for_in_a_very_long_line(length: int, sure: bool | None) -> None:
+    line = f"for f in {TUNE}*; do $f; done".ljust(length)
+    assert find_globs(line) == ({f"{TUNE}*"} if sure is None else set())
+    assert judge_call(RC, f"#!/bin/sh\n{line}\n", f"{TUNE}-1") is sure
 
 
 @pytest.mark.parametrize(
@@ -240,6 +249,7 @@ def test_what_of_a_unit_may_run_something() -> None:
         ("/opt/a/b", ["/opt/a/b"]),
         ("cd /opt; ./a/b", ["/opt/a/b"]),
         ('true # /opt/c/d\necho "', []),
+        ('# /opt/a/b "x', []),
         ("x=/dev/null; /proc/a/b; /sys/a/b; /run/a/b", []),
     ],
 )
