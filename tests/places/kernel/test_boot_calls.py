@@ -224,6 +224,21 @@ def test_the_folders_that_are_searched(text: str, folders: list[str]) -> None:
     assert find_searched(text) == folders
 
 
+def test_a_very_long_text_is_not_looked_through_for_searches() -> None:
+    text = "find /srv -type f -exec sh {} +".ljust(2**20)
+    assert find_searched(text) == ["/srv"]
+    assert find_searched(f"{text} ") == []
+
+
+def test_of_folders_names_and_instances_the_first_count() -> None:
+    folders = "\n".join(f"cd /d{number}" for number in range(21))
+    assert find_called(RC, f"{folders}\n./x") == [f"/d{number}/x" for number in range(20)]
+    names = "\n".join(f"./n{number}" for number in range(201))
+    assert find_called(RC, f"cd /d\n{names}") == [f"/d/n{number}" for number in range(200)]
+    started = [f"tune@{number:02}.service" for number in range(21)]
+    assert put_instances(TEMPLATE, "%i", started).split() == [f"{one:02}" for one in range(20)]
+
+
 def test_the_folders_of_commands_and_of_parts() -> None:
     text = 'PATH=/opt/bin/:/usr/bin:$PATH; export PATH="/srv:/sbin"\nMYPATH=/no\nPATH+=:/late\n'
     assert find_search_folders(text) == {"/opt/bin", "/srv", "/late"}
