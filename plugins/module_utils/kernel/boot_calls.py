@@ -181,7 +181,7 @@ def find_calls(path: str, text: str, names: Collection[str]) -> list[int]:
     return [
         number
         for number, line in list_running(path, text)
-        if ("\\" in line or last.search(line) or "*" in line or "find" in line)
+        if ("\\" in line or last.search(line) or "find" in line)
         and _may_run(line[: find_comment(line)], names)
     ]
 
@@ -268,7 +268,8 @@ def _find_starts(line: str, name: str) -> Iterator[int]:
         while start and _is_of_name(line[start - 1]):
             start -= 1
         whole = at - len(folder) - 1
-        if not (line[end : end + 1] and (_is_of_name(line[end]) and line[end] not in "/+@")):
+        after = line[end : end + 1]
+        if after in "/+@" or not _is_of_name(after):
             if start == at or line[at - 1] == "/":
                 yield start
             if whole >= 0 and line.startswith(f"{folder}/", whole) and " " in folder:
@@ -332,9 +333,10 @@ def find_loaded(path: str, text: str) -> list[str]:
 def _find_loaded(path: str, text: str, _is_settled: bool) -> list[str]:
     if path == _FIREWALL:
         return re.findall(_LOADED_BY_FIREWALL, text)
-    may_load = "sysctl" in text and (re.search(LOADS, text) or "systemd-sysctl" in text)
-    text = put_folders(path, text) if may_load and not is_unit(path) else text
-    lines = (line for _number, line in (list_running(path, text) if may_load else ()))
+    if "sysctl" not in text:
+        return []
+    text = text if is_unit(path) else put_folders(path, text)
+    lines = (line for _number, line in list_running(path, text))
     return [name for line in lines for call in re.findall(CALL, line) for name in list_loaded(call)]
 
 

@@ -105,7 +105,7 @@ def _find_names(command: str) -> list[str]:
 
 
 def _is_about(text: str, names: set[str]) -> bool:
-    return _is_named(text) or (bool(names) and not names.isdisjoint(re.findall(_USED, text)))
+    return _is_named(text) or not names.isdisjoint(re.findall(_USED, text))
 
 
 def _says_more(line: str, text: str, names: set[str]) -> bool:

@@ -55,7 +55,7 @@ def _sets(line: str, key: str, text: str) -> bool:
         return True
     parts = f"proc/sys/{key.replace('.', '/')}".split("/")
     goes = _goes(text)
-    paths = [f"/{'/'.join(parts)}", *("/".join(parts[at:]) for at in range(goes and 1, len(parts)))]
+    paths = [f"/{'/'.join(parts)}", *("/".join(parts[at:]) for at in range(1, len(parts)))]
     targets = re.findall(_INTO, line) if ">" in line or "tee" in line else []
     return any(
         _fits(target, path)

@@ -251,7 +251,7 @@ def _find_plain(line: str, patterns: Sequence[re.Pattern[str]]) -> Generator[_Wr
     for pattern in others if "/proc/" in line or "SYSCTL{" in line else ():
         for plain in pattern.finditer(line):
             yield _split(plain[0], plain, plain.start())
-            rest = rest.replace(plain[0], "", 1)
+        rest = pattern.sub("", rest)
     return rest
 
 
@@ -275,7 +275,7 @@ def find_loader_words(key: str, texts: Mapping[str, str]) -> Iterator[Declaratio
 
 def is_about_sysctls(text: str) -> bool:
     """Tell whether a script may set any key at all."""
-    is_near = "/proc" in text and ("/sys" in text or "sys/" in text)
+    is_near = "/sys" in text or "sys/" in text
     return (is_near and re.search(_NEAR, text) is not None) or "sysctl" in text or "SYSCTL{" in text
 
 

@@ -22,7 +22,6 @@ _STATED = r"(?m)=[\"']?(/[\w./+@-]*)[\"']?[ \t\r]*(?=$|[;&#])"
 _VARIABLE = r"(?:.*[;&])?[ \t]*(?:(?:export|readonly|local|declare)[ \t]+(?:-\w+[ \t]+)?)?(\w+)"
 _USED = r"\$(?:(\w+)|\{(\w+)\})"
 _QUOTED_FOLDER = r"[\"'](/[\w./+@-]*)[\"'](?=/)"
-_MOST_NAMES = 100
 _SIGNS = ("=/", '="/', "='/", "dirname", "%/*}")  # Most scripts have none.
 _NESTED = 3  # Variables that stand on others.
 _BEFORE_COMMAND = (
@@ -119,7 +118,7 @@ def put_folders(path: str, text: str) -> str:
         before = text
         if "pwd" in text:
             text = re.sub(_ENTERED, lambda found: found[1], text)
-        text = _put_variables(text, dict(_list_folders(text)))
+        text = _put_variables(text, _list_folders(text))
         text = re.sub(_QUOTED_FOLDER, r"\1", text)
         if text == before:
             break
@@ -134,7 +133,7 @@ def _put_variables(text: str, folders: Mapping[str, str]) -> str:
     return re.sub(_USED, put, text) if folders else text
 
 
-def _list_folders(text: str) -> list[tuple[str, str]]:
+def _list_folders(text: str) -> dict[str, str]:
     """Return the variables that hold a plain path, and are used."""
     found: dict[str, str] = {}
     used = {one or other for one, other in re.findall(_USED, text)}
@@ -143,7 +142,7 @@ def _list_folders(text: str) -> list[tuple[str, str]]:
         named = re.fullmatch(_VARIABLE, text[max(start, stated.start() - 200) : stated.start()])
         if named and named[1] in used:
             found[named[1]] = stated[1]
-    return list(found.items())[:_MOST_NAMES]
+    return found
 
 
 def is_command(before: str) -> bool:
@@ -162,7 +161,7 @@ class Line(NamedTuple):
     number: int
     text: str
     bare: str
-    is_sure: bool = True
+    is_sure: bool
     depends: bool = False
 
 
@@ -206,8 +205,8 @@ def find_dependent(rows: Sequence[str]) -> set[int]:
     found: set[int] = set()
     depth, may_end = 0, False
     for at, row in enumerate(rows):
-        plain = re.sub(_IF_THERE, r" \2", row) if "-" in row and "/" in row else row
-        plain = re.sub(_WITHIN, " ", re.sub(_THERE, "", plain))
+        plain = re.sub(_THERE, "", re.sub(_IF_THERE, r" \2", row))
+        plain = re.sub(_WITHIN, " ", plain)
         opened, closed = len(re.findall(_OPENS, plain)), len(re.findall(_CLOSES, plain))
         is_within = bool(depth or opened)
         if is_within or may_end or re.search(_IF_TRUE, plain):
@@ -248,8 +247,8 @@ def _leave_out_texts(numbered: Sequence[tuple[int, str]]) -> Iterator[str]:
         away = _find_open(away + whole)
         end, quote = _find_text(whole, bare) if bare != whole else ("", "")
         # Without an end it is no such text.
-        end = end if last.get(end, -1) > at else ""
-        quote = quote if last.get(quote, -1) > at else ""
+        end = end if last.get(end, 0) > at else ""
+        quote = quote if last.get(quote, 0) > at else ""
 
 
 def _find_open(line: str) -> str:
@@ -263,7 +262,7 @@ def _find_open(line: str) -> str:
 
 def _find_text(line: str, bare: str) -> tuple[str, str]:
     """Return what ends a text that mere talk is given over lines: a word, or a quote."""
-    if "<<" not in line and not _has_quote(line):
+    if not re.search("<<|[\"']", line):
         return "", ""
     given = re.search(_HEREDOC, line)
     is_left = re.search(_HEREDOC, bare) is not None
@@ -335,13 +334,7 @@ def find_commands(line: str) -> list[tuple[int, int]]:
 
 def _find_open_quote(line: str) -> str:
     """Return the quote in which a line ends, or nothing."""
-    if not _has_quote(line):
-        return ""
     return next((quote for _at, _char, quote in _walk(f"{line} ") if _at == len(line)), "")
-
-
-def _has_quote(line: str) -> bool:
-    return '"' in line or "'" in line
 
 
 def _walk(line: str) -> Iterator[tuple[int, str, str]]:

@@ -9,6 +9,7 @@ from mlhost_limits.kernel.boot_calls import (
     find_asked,
     find_called,
     find_calls,
+    find_globs,
     find_loaded,
     find_parts,
     find_search_folders,
@@ -40,6 +41,7 @@ TUNE = "/opt/site/tune"
         (RC, "# sysctl -p /a.conf\n", []),
         (UNIT, "[Service]\nExecStart=/sbin/sysctl -p /a.conf\n", ["/a.conf"]),
         (UNIT, "[Service]\nExecReload=/sbin/sysctl -p /a.conf\n", []),
+        (UNIT, "[Service]\nD=/srv\nExecStart=/sbin/sysctl -p $D/a.conf\n", []),
         ("/etc/default/ufw", "IPT_SYSCTL=/etc/ufw/sysctl.conf\n", ["/etc/ufw/sysctl.conf"]),
         ("/etc/default/ufw", "sysctl -p /a.conf\n", []),
         (RC, "IPT_SYSCTL=/etc/ufw/sysctl.conf\n", []),
@@ -111,6 +113,13 @@ def test_what_is_given_to_an_interpreter(caller: str, interpreted: bool) -> None
 )
 def test_whether_a_script_surely_runs_a_file(text: str, sure: bool | None) -> None:
     assert judge_call(RC, f"#!/bin/sh\n{text}\n", TUNE) is sure
+
+
+@pytest.mark.parametrize(("length", "sure"), [(4096, None), (4097, False)])
+def test_no_pattern_is_looked_for_in_a_very_long_line(length: int, sure: bool | None) -> None:
+    line = f"for f in {TUNE}*; do $f; done".ljust(length)
+    assert find_globs(line) == ({f"{TUNE}*"} if sure is None else set())
+    assert judge_call(RC, f"#!/bin/sh\n{line}\n", f"{TUNE}-1") is sure
 
 
 @pytest.mark.parametrize(
@@ -215,6 +224,21 @@ def test_the_folders_that_are_searched(text: str, folders: list[str]) -> None:
     assert find_searched(text) == folders
 
 
+def test_a_very_long_text_is_not_looked_through_for_searches() -> None:
+    text = "find /srv -type f -exec sh {} +".ljust(2**20)
+    assert find_searched(text) == ["/srv"]
+    assert find_searched(f"{text} ") == []
+
+
+def test_of_folders_names_and_instances_the_first_count() -> None:
+    folders = "\n".join(f"cd /d{number}" for number in range(21))
+    assert find_called(RC, f"{folders}\n./x") == [f"/d{number}/x" for number in range(20)]
+    names = "\n".join(f"./n{number}" for number in range(201))
+    assert find_called(RC, f"cd /d\n{names}") == [f"/d/n{number}" for number in range(200)]
+    started = [f"tune@{number:02}.service" for number in range(21)]
+    assert put_instances(TEMPLATE, "%i", started).split() == [f"{one:02}" for one in range(20)]
+
+
 def test_the_folders_of_commands_and_of_parts() -> None:
     text = 'PATH=/opt/bin/:/usr/bin:$PATH; export PATH="/srv:/sbin"\nMYPATH=/no\nPATH+=:/late\n'
     assert find_search_folders(text) == {"/opt/bin", "/srv", "/late"}
@@ -240,6 +264,7 @@ def test_what_of_a_unit_may_run_something() -> None:
         ("/opt/a/b", ["/opt/a/b"]),
         ("cd /opt; ./a/b", ["/opt/a/b"]),
         ('true # /opt/c/d\necho "', []),
+        ('# /opt/a/b "x', []),
         ("x=/dev/null; /proc/a/b; /sys/a/b; /run/a/b", []),
     ],
 )

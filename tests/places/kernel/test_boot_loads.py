@@ -38,6 +38,8 @@ KNOWN = {"/a.conf": "a.b = 1\n"}
         ("systemctl restart foo; ls systemd-sysctl", ""),
         ("/usr/lib/systemd/systemd-sysctl", FILES),
         ("rm /etc/sysctl.d/a.conf\nsystemctl start procps", OTHERS),
+        ("rm /etc/sysctl.d/a.conf\nsystemctl status procps", ""),
+        ("please restart systemd-sysctl", ""),
     ],
 )
 def test_what_a_line_has_read(text: str, loads: str) -> None:
@@ -47,6 +49,8 @@ def test_what_a_line_has_read(text: str, loads: str) -> None:
 def test_the_files_that_a_script_writes() -> None:
     text = "echo > /a/b; echo >> '/c' | tee -a /d > /dev/null\necho > /proc/x > /a/b"
     assert find_made(text) == ["/a/b", "/c", "/d"]
+    many = [f"/a/{number}" for number in range(51)]
+    assert find_made("\n".join(f"echo > {one}" for one in many)) == many[:50]
 
 
 @pytest.mark.parametrize(
@@ -68,10 +72,18 @@ def test_the_files_that_a_script_writes() -> None:
         ("[Service]\nExecStart=/bin/rm /etc/sysctl.d/a.conf", 2),
         ("[Service]\nDescription=rm /etc/sysctl.d/a.conf", 0),
         ("rm /etc/x", 0),
+        ('# rm "/etc/sysctl.d/a.conf', 0),
+        ("cp /srv/a.conf /etc/sysctl.d/ -f", 1),
+        ("cp /etc/sysctl.d/a.conf /srv -f", 1),
     ],
 )
 def test_the_line_that_changes_what_a_boot_reads(text: str, line: int) -> None:
     assert find_change(text) == line
+
+
+@pytest.mark.parametrize(("length", "line"), [(4096, 0), (4097, 2)])
+def test_a_very_long_line_may_change_what_a_boot_reads(length: int, line: int) -> None:
+    assert find_change(f"true\n{'ls /etc/sysctl.d/a.conf '.ljust(length, 'x')}") == line
 
 
 def test_the_modules_that_a_boot_loads_or_not() -> None:

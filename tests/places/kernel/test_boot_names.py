@@ -98,3 +98,30 @@ def test_a_word_that_stands_whole_is_no_name_put_together() -> None:
     assert not may_name(f"sysctl -w {KEY}=1", KEY, "")
     assert may_name("sysctl -w vm.$N=1", KEY, "")
     assert not may_name(f"sysctl -w vm.$N=1 {'x' * _LONGEST}", KEY, "")
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "may"),
+    [
+        *(
+            ("sysctl -w vm.$X=1", f"for X in {' '.join(map(str, range(number)))}; do", may)
+            for number, may in ((32, False), (33, True))
+        ),
+        *(
+            ("sysctl -w vm.$A=1", f"{chain}=swappiness", may)
+            for chain, may in (("A=$B\nB=$C\nC=$D\nD", False), ("A=$B\nB=$C\nC=$D\nD=$E\nE", True))
+        ),
+        ("sysctl -w vm.$X=1".ljust(4096), "", True),
+        ("sysctl -w vm.$X=1".ljust(4097), "", False),
+        ("sysctl -w vm.$X=1".ljust(4096 - 8), "X=swappiness", False),
+        ("sysctl -w vm.$X=1".ljust(4097 - 8), "X=swappiness", True),
+        ("sysctl -w fs.$X=1", f"X={'a' * 4096}", True),
+        ("sysctl -w fs.$X=1", f"X={'a' * 4097}", False),
+        ("echo 1 > sys/vm/$X", "cd /proc", True),
+        ("echo 1 > sys/fs/$X", "cd /proc", False),
+        ("echo 1 > /$X", "cd /proc", False),
+    ],
+    ids=range(13),
+)
+def test_what_is_more_or_longer_than_that_may_be_anything(line: str, text: str, may: bool) -> None:
+    assert may_name(line, KEY, text) is may

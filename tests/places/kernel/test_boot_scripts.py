@@ -44,6 +44,9 @@ CRONTAB = "/var/spool/cron/crontabs/root"
         (RC, f'echo 7 1>"{FILE}"', ["7"]),
         (RC, f"cat /x > {FILE}", [""]),
         (RC, f"dd if=/x of={FILE}", [""]),
+        (RC, f"mysysctl -w {KEY}=7; sysctl -w {KEY}=7", ["7", ""]),
+        (RC, f"myecho 7 > {FILE}; echo 7 > {FILE}", ["7", ""]),
+        (RC, f"echo 7 > {FILE}-old; echo 7 > {FILE}", ["7"]),
         (RC, f"tee {FILE} <<< 7", [""]),
         (RC, "cd /proc/sys/vm && echo 7 > max_map_count", [""]),
         (RC, "echo 7 > max_map_count", []),
@@ -247,6 +250,10 @@ def test_lines_that_set_a_key(path: str, line: str, expected: list[str]) -> None
         (f"echo 'sysctl -w {KEY}=7' \\\n | sh", [(1, "7")]),
         (f"LOG=/var/log/x\necho '{KEY} set' >> $LOG", []),
         ("S=/proc/sys/vm\necho 7 > $S/max_map_count", [(2, "")]),
+        ("cd /proc\ncd sys/vm\necho 7 > max_map_count", [(3, "")]),
+        ("cd /proc\ncat x\necho 7 > max_map_count", []),
+        ("cd sys/vm\necho 7 > max_map_count", []),
+        ("#!/usr/bin/python3\nos.chdir('/proc/sys/' + X)\nopen('max_map_count', 'w')", [(3, "")]),
         ("#!/usr/bin/python3\np = Path('/proc/sys')\n(p / 'vm' / 'max_map_count').write_text('7')", [(3, "")]),
     ],
 )  # fmt: skip
@@ -349,6 +356,16 @@ def test_files_that_a_script_changes_may_hold_anything(text: str, is_known: bool
         assert [(one.at.text, one.loads) for one in writes] == [(load, is_known)]
 
 
+def test_what_stands_around_a_value() -> None:
+    (write,) = find_script_writes(KEY, {RC: f"true; echo 7 > {FILE}; true"})
+    assert (write.before, write.after) == ("echo ", f" > {FILE}")
+
+
+def test_a_line_that_runs_what_could_not_be_read_may_set_any_key() -> None:
+    writes = find_script_writes(KEY, {RC: mark("true\n/opt/x\n/opt/y", "", unread={2})})
+    assert [(one.at.line, one.at.value) for one in writes] == [(2, "")]
+
+
 def test_a_file_that_root_may_not_open_may_be_read_with_anything() -> None:
     texts = {RC: "sysctl -p /home/u/x", "/home/u/x": mark("", "", doubts={0})}
     assert [(one.at.path, one.loads) for one in find_script_writes(KEY, texts)] == [(RC, False)]
@@ -369,8 +386,9 @@ def test_a_file_that_root_may_not_open_may_be_read_with_anything() -> None:
 def test_a_unit_before_the_files_may_change_them(lines: str, at: int | None) -> None:
     unit = Script(f"[Unit]\nDefaultDependencies=no\n[Service]\n{lines}\n")
     unit.early = True
-    found = [one.at.line for one in find_script_writes(KEY, {f"{UNIT}/a.service": unit})]
-    assert found == ([at] if at else [])
+    found = [one.at for one in find_script_writes(KEY, {f"{UNIT}/a.service": unit})]
+    assert [one.line for one in found] == ([at] if at else [])
+    assert [one.text for one in found] == [unit.split("\n")[one.line - 1] for one in found]
 
 
 def test_of_more_commands_than_anybody_writes_none_is_judged() -> None:
@@ -383,8 +401,14 @@ def test_of_more_commands_than_anybody_writes_none_is_judged() -> None:
 
 def test_what_a_very_long_line_sets_is_not_known() -> None:
     line = f"sysctl -w {KEY}=5 {'-q ' * 2000}"
-    assert [one.at.value for one in find_script_writes(KEY, {RC: line[:4000]})] == ["5"]
-    assert [one.at.value for one in find_script_writes(KEY, {RC: line})] == [""]
+    assert [one.at.value for one in find_script_writes(KEY, {RC: line[:4096]})] == ["5"]
+    assert [one.at.value for one in find_script_writes(KEY, {RC: line[:4097]})] == [""]
+
+
+def test_a_very_long_line_with_a_variable_may_set_any_key() -> None:
+    for length, values in ((4096, []), (4097, [""])):
+        line = "sysctl -n $X ".ljust(length, "x")
+        assert [one.at.value for one in find_script_writes(KEY, {RC: line})] == values
 
 
 def test_a_line_that_does_not_name_a_key_is_not_read_word_by_word(
@@ -482,6 +506,8 @@ def test_files_that_a_script_goes_through(text: str, globs: set[str]) -> None:
         ("cd /proc\necho 5 > sys/fs/nr_open", True),
         ("echo 5 > /proc/self/oom_score_adj", False),
         ("cat /sys/class/net/eth0/mtu", False),
+        ("cd /proc; ls", False),
+        ("cd /proc/sys; ls", True),
         ("nothing", False),
     ],
 )

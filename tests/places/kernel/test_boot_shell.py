@@ -34,6 +34,9 @@ SET = "sysctl -w a.b=1"
         ("a >x& b", ["a >x", " b"]),
         ("a& >x", ["a", " >x"]),
         ("`a`", ["", "a", ""]),
+        (">&2 a; b", [">&2 a", " b"]),
+        ("&> x; b", ["&> x", " b"]),
+        ("a& b >x", ["a", " b >x"]),
     ],
 )
 def test_the_commands_of_a_line(line: str, commands: list[str]) -> None:
@@ -84,12 +87,38 @@ def test_where_a_comment_starts(line: str, bare: str) -> None:
         (f"ssh other \\\n-x \\\n{SET}", ["ssh other \\", "", ""]),
         (f"echo 'a\n{SET}", ["", SET]),
         (f"echo 'a\n{SET}'", ["", ""]),
+        (f'echo "a\n{SET}\n"\n{SET}', ["", "", "", SET]),
+        (f"{{\necho {SET}\n}} | sh", ["{", f"echo {SET}", "} | sh"]),
+        (f"ssh other \\\\\n{SET}", ["ssh other \\\\", SET]),
+        (f"ssh other \\\\\\\n{SET}", ["ssh other \\\\\\", ""]),
     ],
 )
 def test_what_is_left_of_lines(text: str, bare: list[str]) -> None:
     lines = list(list_bare(enumerate(text.split("\n"), 1)))
     assert [one.bare.strip() for one in lines] == bare
     assert [one.number for one in lines] == list(range(1, len(lines) + 1))
+
+
+def test_what_a_very_long_line_says_may_run() -> None:
+    for length, blanks in ((4096, 4096), (4097, 0)):
+        line = f"echo {SET}".ljust(length, "x")
+        (found,) = list_bare([(1, line)])
+        assert found.bare == (" " * blanks or line)
+
+
+def test_a_very_long_line_does_not_go_on_elsewhere() -> None:
+    line = f"true {{}}; {SET}; ssh other \\"
+    for length, rest in ((4096, ""), (4097, SET)):
+        whole = line.format("x" * (length + 2 - len(line)))
+        _first, second = list_bare([(1, whole), (2, SET)])
+        assert second.bare.strip() == rest
+
+
+def test_of_a_longer_line_it_is_not_sure_what_is_set_here() -> None:
+    line = f"docker ps {{}}; {SET}"
+    for length in (4096, 4097):
+        whole = line.format("x" * (length + 2 - len(line)))
+        assert [one.is_sure for one in list_bare([(1, whole)])] == [length == 4096]
 
 
 def test_a_comment_between_ends_the_command_before_it() -> None:
@@ -107,6 +136,7 @@ def test_a_comment_between_ends_the_command_before_it() -> None:
         (f"docker exec x \\\n-it \\\n{SET}", [False, False, False]),
         (f"docker ps\n{SET}", [True, True]),
         (f"docker ps $({SET})", [False]),
+        (f"{{\n{SET}\necho {SET}\n}} | sh", [True, True, False, True]),
     ],
 )
 def test_what_may_be_set_elsewhere_is_not_sure(text: str, sure: list[bool]) -> None:
@@ -180,6 +210,12 @@ def test_what_bash_makes_of_braces(line: str, put: str) -> None:
     assert put_braces(line) == put
 
 
+def test_the_braces_of_a_very_long_line_stay() -> None:
+    line = f"{{a,{'b' * 4092}}}"
+    assert put_braces(line) == f"a {'b' * 4092}"
+    assert put_braces(f"{line}c") == f"{line}c"
+
+
 @pytest.mark.parametrize(
     ("text", "put"),
     [
@@ -190,6 +226,14 @@ def test_what_bash_makes_of_braces(line: str, put: str) -> None:
         ("${0%/*}/b", "/etc/b"),
         ("E=/x\nD=$(cd /opt/a && pwd)\n$D/b", "E=/x\nD=/opt/a\n/opt/a/b"),
         ("$D/b", "$D/b"),
+        ('A="/x"\n"/opt/a"/b', 'A="/x"\n"/opt/a"/b'),
+        ('$A\n"/opt/a"/b', '$A\n"/opt/a"/b'),
+        (
+            "A=/a\nB=$A/b\nC=$B/c\nD=$C/d\n$C $D",
+            "A=/a\nB=/a/b\nC=/a/b/c\nD=/a/b/c/d\n/a/b/c $D",
+        ),
+        (f"export{' ' * 193}D=/a\n$D", f"export{' ' * 193}D=/a\n/a"),
+        (f"export{' ' * 194}D=/a\n$D", f"export{' ' * 194}D=/a\n$D"),
     ],
 )
 def test_folders_in_the_place_of_variables(text: str, put: str) -> None:

@@ -106,6 +106,12 @@ def test_the_lines_of_a_unit() -> None:
         Setting(UNIT, 6, 8, "Service", "B", "2  3"),
         Setting(UNIT, 11, 12, "Service", "C", "4"),
     ]
+    assert list(parse_unit(UNIT, "# a\nA=1")) == [Setting(UNIT, 2, 2, "", "A", "1")]
+
+
+def test_a_comment_is_no_part_of_the_command_around_it() -> None:
+    text = "[Service]\n# a\nExecStart=/b \\\n# c\n d\n"
+    assert list(list_commands(UNIT, text)) == [(3, "ExecStart=/b \\"), (5, " d")]
 
 
 def test_what_is_known_of_a_text_is_known_of_what_is_made_of_it() -> None:

@@ -135,6 +135,11 @@ def test_strict_accounting_must_leave_room(
     assert said == ([problem] if limit else [])
 
 
+@pytest.mark.parametrize("key", ["fs.nr_open", "vm.min_free_kbytes", "vm.nr_hugepages"])
+def test_nothing_is_too_little_where_nobody_needs_any(key: str) -> None:
+    assert list(find_locking_values({key: exact(0)}, USE._replace(nofiles=()))) == []
+
+
 def test_what_is_committed_already_counts() -> None:
     wanted = {"vm.overcommit_memory": exact(2)}
     assert list(find_locking_values(wanted, USE._replace(committed=32 * GIB)))

@@ -14,6 +14,7 @@ from mlhost_limits.kernel.model import (
     find_defaults,
     find_module,
     find_start,
+    foresee_start,
     is_in_range,
     judge_forecast,
     predict_boot,
@@ -77,6 +78,32 @@ def test_the_command_line_counts_where_systemd_does_not_raise_the_key(
 ) -> None:
     facts = World(tmp_path, {}, "1", key, command_line=line, defaults=defaults).gather()
     assert find_start(facts).values == (expected,)
+
+
+@pytest.mark.parametrize(("number", "at"), [(NR_OPEN_OF_SYSTEMD, 0), (NR_OPEN_OF_SYSTEMD + 64, 1)])
+def test_the_command_line_decides_a_value_that_systemd_does_not_set_anyhow(
+    number: int, at: int, tmp_path: Path
+) -> None:
+    line = f"sysctl.fs.nr_open={number}"
+    world = World(tmp_path, {}, "1", "fs.nr_open", command_line=line, defaults=(NR_OPEN,))
+    by = find_start(world.gather()).by
+    assert (by.text if by else "") == line * at
+
+
+@pytest.mark.parametrize(
+    ("key", "raises_nr_open", "least"),
+    [
+        (MAPS, None, "65530"),
+        ("net.core.somaxconn", None, "128"),
+        ("fs.nr_open", None, "1048576"),
+        ("fs.nr_open", True, NR_OPEN),
+        ("vm.overcommit_memory", None, "0"),
+    ],
+)
+def test_the_least_that_an_image_starts_with(
+    key: str, raises_nr_open: bool | None, least: str
+) -> None:
+    assert foresee_start(key, raises_nr_open, False) == least
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,7 @@ def test_procps_3_knows_no_patterns(texts: list[str], value: object) -> None:
 
 def test_a_pattern_is_a_name_too() -> None:
     assert winner("net.ipv4.*_ttl = 1", "net.ipv4.*_ttl = 2", key="net.ipv4.*_ttl") == 2
+    assert winner("net.ipv4.tt[l] = 1", "net.ipv4.tt[l] = 2", key="net.ipv4.tt[l]") == 2
 
 
 @pytest.mark.parametrize("reader", [SYSTEMD, PROCPS])
