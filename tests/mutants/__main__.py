@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from queue import SimpleQueue
@@ -125,7 +126,7 @@ def find_tests(name: str, line: int, data: CoverageData) -> list[str]:
     Of a line that runs once, as the file is loaded, or in a child alone, these are the tests that
     run any other line of it, and all of its place.
     """
-    lines = data.contexts_by_lineno(str(LIBRARY / name))
+    lines = _read_contexts(data, str(LIBRARY / name))
     place = f"tests/places/{Path(name).parent}"
     homes = (f"{place}/", f"tests/library/{Path(name).parent}/")
     tests = _list_tests(lines.get(line, []))
@@ -134,6 +135,11 @@ def find_tests(name: str, line: int, data: CoverageData) -> list[str]:
         return [*_pick(own), *_pick(sorted(set(tests) - set(own)))]
     folders = [place] if "/" in name and (TOP / place).is_dir() else []
     return [*_pick(_list_tests(chain.from_iterable(lines.values()))), *folders, "tests/verbs"]
+
+
+@lru_cache(1)  # The changes of one file come one after the other.
+def _read_contexts(data: CoverageData, path: str) -> dict[int, list[str]]:
+    return data.contexts_by_lineno(path)
 
 
 def _list_tests(contexts: Iterable[str]) -> list[str]:

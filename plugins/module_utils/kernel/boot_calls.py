@@ -181,7 +181,7 @@ def find_calls(path: str, text: str, names: Collection[str]) -> list[int]:
     return [
         number
         for number, line in list_running(path, text)
-        if ("\\" in line or last.search(line) or "find" in line)
+        if ("\\" in line or last.search(line) or "*" in line or "find" in line)
         and _may_run(line[: find_comment(line)], names)
     ]
 

@@ -18,7 +18,8 @@ _ENTERED = (
     r"\bpwd(?:[ \t]+-\w)?[ \t]*\)"
 )
 # It starts with the sign, for which Python looks faster than for the name before it.
-_STATED = r"(?m)=[\"']?(/[\w./+@-]*)[\"']?[ \t\r]*(?=$|[;&#])"
+_STATED = r"(?m)=[\"']?(/[\w./+@-]{0,254})[\"']?[ \t\r]*(?=$|[;&#])"
+"""What a variable stands for may be put in ten thousand times, so that a long path is left."""
 _VARIABLE = r"(?:.*[;&])?[ \t]*(?:(?:export|readonly|local|declare)[ \t]+(?:-\w+[ \t]+)?)?(\w+)"
 _USED = r"\$(?:(\w+)|\{(\w+)\})"
 _QUOTED_FOLDER = r"[\"'](/[\w./+@-]*)[\"'](?=/)"
@@ -205,8 +206,8 @@ def find_dependent(rows: Sequence[str]) -> set[int]:
     found: set[int] = set()
     depth, may_end = 0, False
     for at, row in enumerate(rows):
-        plain = re.sub(_THERE, "", re.sub(_IF_THERE, r" \2", row))
-        plain = re.sub(_WITHIN, " ", plain)
+        plain = re.sub(_IF_THERE, r" \2", row) if "-" in row and "/" in row else row
+        plain = re.sub(_WITHIN, " ", re.sub(_THERE, "", plain))
         opened, closed = len(re.findall(_OPENS, plain)), len(re.findall(_CLOSES, plain))
         is_within = bool(depth or opened)
         if is_within or may_end or re.search(_IF_TRUE, plain):

@@ -240,6 +240,16 @@ def test_folders_in_the_place_of_variables(text: str, put: str) -> None:
     assert put_folders("/etc/rc.local", text) == put
 
 
+@pytest.mark.parametrize(("length", "is_put"), [(255, True), (256, False)])
+def test_a_long_path_is_not_put_in_where_it_may_stand_thousands_of_times(
+    length: int, is_put: bool
+) -> None:
+    long = "/" + "x" * (length - 1)
+    rest = "\ncat $A/b" * 5000
+    put = rest.replace("$A", long) if is_put else rest
+    assert put_folders("/etc/rc.local", f"A={long}{rest}") == f"A={long}{put}"
+
+
 @pytest.mark.parametrize(
     ("before", "runs"),
     [
