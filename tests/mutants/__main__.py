@@ -107,7 +107,7 @@ def draw(count: int, seed: int) -> list[tuple[str, Point]]:
     for kind in WANTED:
         points = list_all([name for name in names if find_kind(name) == kind])
         drawn += chance.sample(points, min(count // 2, len(points)))
-    return drawn
+    return sorted(drawn)
 
 
 def list_all(names: Iterable[str]) -> list[tuple[str, Point]]:
