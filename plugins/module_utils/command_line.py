@@ -56,13 +56,6 @@ class Parser(argparse.ArgumentParser):
             hint = f"; a run is judged by: {NAME} preflight"
         self.exit(REFUSED, f"{NAME}: {clean(message)}{hint}\n")
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Refuse what is not known where it is met, so that the help named is the command's."""
-        found, unknown = super().parse_known_args(args, namespace)
-        if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return found, unknown
-
     def _print_message(self, message: str, file: Any = None) -> None:
         if message:
             (file or sys.stderr).write(message)  # Newer ones drop it where there is no room.
@@ -86,10 +79,21 @@ def parse_words(words: Sequence[str]) -> argparse.Namespace:
     if words[:1] == ["watch"]:
         own, command = _split_command(words)
         _refuse_empty(own, parser)
-        return parser.parse_args(own, argparse.Namespace(words=command))
+        return _parse(own, parser, argparse.Namespace(words=command))
     _refuse_empty(words, parser)
     _refuse_option_first(words, parser)
-    return parser.parse_args(words)
+    return _parse(words, parser)
+
+
+def _parse(
+    words: Sequence[str], parser: Parser, given: argparse.Namespace | None = None
+) -> argparse.Namespace:
+    """Return what words say; where some are not known, the help of their command is named."""
+    found, unknown = parser.parse_known_args(words, given)
+    if unknown:
+        own = {name: below for name, _text, below in list_commands(parser)}
+        own.get(words[0], parser).error(f"unrecognized arguments: {' '.join(unknown)}")
+    return found
 
 
 def _refuse_option_first(words: Sequence[str], parser: Parser) -> None:

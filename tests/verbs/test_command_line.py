@@ -86,7 +86,7 @@ def test_every_switch_of_a_place_is_an_option_of_provision() -> None:
     switches = {name for place in PLACES for name in place.switches}
     (parser,) = (parser for name, _text, parser in COMMANDS if name == "provision")
     assert switches < {one.dest for one in list_options(parser)}
-    given = {*verbs.PROVISION_ARGUMENTS, "check", "diff", "no_verify", "only", "absent"}
+    given = {*verbs.PROVISION_ARGUMENTS, "check", "diff", "json", "no_verify", "only", "absent"}
     assert {one.dest for one in list_options(parser)} == given - {"sections", "state", "display"}
 
 
@@ -225,7 +225,7 @@ def test_an_option_that_a_command_has_not_names_the_help_of_that_command(
     verb: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as caught:
-        make_parser().parse_args([verb, "--of-none"])
+        parse_words([verb, "--of-none"])
     assert caught.value.code == 2
     told = "mlhost-limits: unrecognized arguments: --of-none"
     assert capsys.readouterr().err == f"{told}; see mlhost-limits {verb} --help\n"
