@@ -172,12 +172,15 @@ def _provision(arguments: argparse.Namespace) -> int:
         _print(format_outcome(shown, options.check_mode, arguments.diff), paints=True)
         sys.stdout.flush()
     ends = options.check_mode or options.absent or arguments.no_verify or not outcome.in_effect
-    result = None if ends else _look(policy, CheckOptions(sections=outcome.in_effect))
-    if arguments.json:
-        from .result import make_provisioned
+    result = None
+    try:
+        result = None if ends else _look(policy, CheckOptions(sections=outcome.in_effect))
+    finally:  # What was done is told, whatever becomes of the check.
+        if arguments.json:
+            from .result import make_provisioned
 
-        _print_json(make_provisioned(shown, options.check_mode, arguments.diff, result))
-    elif result:
+            _print_json(make_provisioned(shown, options.check_mode, arguments.diff, result))
+    if result and not arguments.json:
         _print(result.format_brief(provision=""), paints=True)
     short = FALLS_SHORT if outcome.shortfalls else COMPLIES
     return short or (_conclude(result) if result else COMPLIES)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .core.waivers import Waiver
     from .host.place import Place
 
-_UNKNOWN = " is unknown; accepted are "
+_UNKNOWN = ("unknown; accepted are ", "not a sysctl", "not a unit", "not a name of a ")
 _NOTHING: tuple[object, ...] = (None, (), {})
 WAIVERS = "waivers"
 
@@ -184,9 +184,10 @@ def _is_mergeable(below: object, over: Mapping[str, object]) -> bool:
 def _read_policy(raw: Mapping[str, Any], given: Mapping[str, Any], problems: list[str]) -> Policy:
     groups = _group()
     refuse_unknown("policy", {**raw, **given}, (*groups, WAIVERS), problems)
+    spelled = _spell(given)
     sections: dict[str, tuple[object, object]] = {}
     for top in filter(groups.__contains__, raw):
-        whole = _restore_nulls(raw[top], given.get(top))
+        whole = _restore_nulls(raw[top], spelled.get(top))
         if groups[top]:
             below = read_mapping(top, whole, groups[top], problems)
             stated = ((name, one) for name, one in below.items() if name in raw[top])
@@ -232,7 +233,8 @@ def _read_section(place: Place[Any], raw: object, whole: object, problems: list[
     if whole != raw:
         of_whole: list[str] = []
         place.read_policy(whole, of_whole)
-        told += [one for one in of_whole if _UNKNOWN in one and one not in told]
+        unknown = (one for one in of_whole if any(f" is {word}" in one for word in _UNKNOWN))
+        told += [one for one in unknown if one not in told]
     problems += [one for one in told if one not in problems]  # Two places may read one section.
     return asked
 

@@ -184,7 +184,8 @@ def _end_strays(ours: Collection[int]) -> None:
     """
     for folder in Path("/proc").glob("[1-9]*"):
         with contextlib.suppress(OSError):
-            status = dict(re.findall(r"(?m)^(\w+):\s+(\d+)", (folder / "status").read_text()))
+            text = (folder / "status").read_text(errors="replace")
+            status = dict(re.findall(r"(?m)^(\w+):\s+(\d+)", text))
             pid = int(folder.name)
             if int(status["PPid"]) == os.getpid() and pid not in ours:
                 _end_all_of(int(status["Uid"]))

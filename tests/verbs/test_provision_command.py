@@ -11,6 +11,8 @@ from typing import Any
 
 import jsonschema
 import pytest
+from mlhost_limits import cli
+from mlhost_limits.provision import Outcome
 
 from . import library
 from .cases import CASES
@@ -126,3 +128,26 @@ def test_a_policy_that_is_wrong_is_refused_whole(node: Node) -> None:
     assert (told["status"], told["out"]) == (2, [])
     assert len(told["errors"]) == 2
     assert node.read() == before
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(OSError("no"), 2), (ValueError("no"), 2), (KeyboardInterrupt(), 130)]
+)
+def test_its_json_says_what_was_done_where_the_check_comes_to_no_end(
+    error: BaseException,
+    status: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(*_asked: object) -> None:
+        raise error
+
+    done = Outcome((), (("fs.nr_open", "1", "2"),), (), (), (), (), (), ("kernel",))
+    monkeypatch.setattr("mlhost_limits.provision.provision", lambda *_asked: done)
+    monkeypatch.setattr(cli, "_look", fail)
+    (tmp_path / "policy.json").write_text(json.dumps(POLICY))
+    words = ["provision", "--json", "--profile", "none", "--policy", str(tmp_path / "policy.json")]
+    assert cli.main(words) == status
+    told = read_json({"out": capsys.readouterr().out.splitlines()})
+    assert (told["sysctls"][0]["key"], told["verified"]) == ("fs.nr_open", None)

@@ -265,6 +265,10 @@ def test_an_unknown_profile_is_refused() -> None:
         ({"services": {"units": {"a.service": {"nofile": 4, "fd": None}}}},
          ["services.units.a.service.fd"]),
         ({"training": {"wokers": None}}, ["training.wokers"]),
+        ({"kernel": {"nofile": None}}, ["kernel.nofile"]),
+        ({"services": {"units": {"docker": None}}}, ["services.units.docker"]),
+        ({"services": {"units": {"a b": None, "c.d": None}}},
+         ["services.units.a b", "services.units.c.d"]),
         ({"shared_memory": {"sise": None}}, ["shared_memory.sise"]),
     ],
 )  # fmt: skip

@@ -333,7 +333,7 @@ def find_loaded(path: str, text: str) -> list[str]:
 def _find_loaded(path: str, text: str, _is_settled: bool) -> list[str]:
     if path == _FIREWALL:
         return re.findall(_LOADED_BY_FIREWALL, text)
-    if "sysctl" not in text:
+    if "sysctl" not in text or not (re.search(LOADS, text) or "systemd-sysctl" in text):
         return []
     text = text if is_unit(path) else put_folders(path, text)
     lines = (line for _number, line in list_running(path, text))

@@ -108,8 +108,9 @@ class Loud:
     def recall(self) -> list[str] | None:
         """Return the paths of those that matter; ``None`` where that is not known any more."""
         kept = read_cached(self._name, self._key)
-        if isinstance(kept, dict) and kept["seen"] == Looked(kept["seen"]).seen:
-            return list(kept["loud"])
+        with suppress(KeyError, TypeError):  # Another form was kept.
+            if isinstance(kept, dict) and kept["seen"] == Looked(kept["seen"]).seen:
+                return list(kept["loud"])
         return None
 
     def keep(self, loud: Sequence[str], looked: Looked) -> None:

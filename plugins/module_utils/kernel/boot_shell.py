@@ -139,8 +139,9 @@ def _list_folders(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     used = {one or other for one, other in re.findall(_USED, text)}
     for stated in re.finditer(_STATED, text):
-        start = text.rfind("\n", 0, stated.start()) + 1
-        named = re.fullmatch(_VARIABLE, text[max(start, stated.start() - 200) : stated.start()])
+        end = stated.start()
+        start = max(0, end - 200)  # A line may be as long as the file.
+        named = re.fullmatch(_VARIABLE, text[max(start, text.rfind("\n", start, end) + 1) : end])
         if named and named[1] in used:
             found[named[1]] = stated[1]
     return found

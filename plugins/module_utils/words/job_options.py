@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ..core.values import NamedTuple
+
 _ALONE = (
     *("-H", "-h", "-I", "-k", "-O", "-Q", "-s", "-v", "-V", "-W", "--hold", "--overcommit"),
     *("--quiet", "--oversubscribe", "--verbose", "--wait", "--contiguous", "--exclusive"),
@@ -20,37 +22,38 @@ _OF_SIZE = (
     *("--gpus", "--gres", "--gpus-per-node", "--mem", "--mem-per-cpu", "--mem-per-gpu"),
 )
 
+_WRAPS = ("--wrap", "--wra", "--wr")
 _SHORTEST = 5  # Characters of a long option that is cut.
 _OF_SHELLS = ("--rcfile", "--init-file")
 
 
-def split_job(words: Sequence[str], where: str) -> tuple[tuple[str, ...], list[str]]:
-    """Return what is not read of the options, and the script with what follows it.
+class Job(NamedTuple):
+    """What sbatch is given: the script with what follows it, or the command that is one."""
+
+    unread: tuple[str, ...]
+    script: list[str]
+    wrapped: str
+
+
+def split_job(words: Sequence[str], where: str) -> Job:
+    """Return what is said behind the word ``sbatch``, and what is not read of the options.
 
     A short option may have its value glued to it. Those that decide how large a job is are named.
     """
-    sizes, at = [], 0
+    sizes, wrapped, at = [], "", 0
     while at < len(words) and words[at].startswith("-"):
         if words[at] == "--":
             at += 1
             break
-        name = words[at].partition("=")[0] if words[at].startswith("--") else words[at][:2]
+        glued = words[at].partition("=") if words[at].startswith("--") else (words[at][:2], "", "")
+        name, is_wrapped = glued[0], glued[0] in _WRAPS
         sizes += [name] if name in _OF_SIZE else []
-        at += 1 if _is_alone(name) or name != words[at] or at + 2 >= len(words) else 2
+        takes = not _is_alone(name) and name == words[at] and (is_wrapped or at + 2 < len(words))
+        if is_wrapped:
+            wrapped = " ".join(words[at + 1 : at + 2]) if takes else glued[2]
+        at += 2 if takes else 1
     told = f"{where}: {', '.join(sizes)} of sbatch: not read; lines of #SBATCH are"
-    return (told,) if sizes else (), list(words[at:])
-
-
-def find_wrapped(words: Sequence[str], script: Sequence[str]) -> str:
-    """Return the command that ``--wrap`` makes a script of; nothing where a script is given.
-
-    :param script: What :func:`split_job` has told it from; what follows one is its own.
-    """
-    for at in range(len(words) - len(script)):
-        name, is_glued, value = words[at].partition("=")
-        if name in ("--wrap", "--wra", "--wr"):
-            return value if is_glued else " ".join(words[at + 1 : at + 2])
-    return ""
+    return Job((told,) if sizes else (), list(words[at:]), wrapped)
 
 
 def _is_alone(name: str) -> bool:

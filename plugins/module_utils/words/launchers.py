@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ..core.values import NamedTuple
 from .docker_run import ENGINES, split_docker_run
 from .facts import ARGUMENT, DEFAULT, ENVIRONMENT, JOB, LAUNCHER, Fact, Wanted, Words, join_words
-from .job_options import find_wrapped, skip_shell_options, split_job
+from .job_options import skip_shell_options, split_job
 from .names import AUTO, read_option
 from .options import COMMAND_LINE, Option, read_arguments, split_all, split_before
 from .shell_text import split_commands
@@ -348,12 +348,10 @@ def _read_script(words: Sequence[str], where: str, depth: int) -> Words:
     must = not where  # What a script runs besides, such as a module's setup, may be elsewhere.
     notes: tuple[str, ...] = ()
     if words[0] == "sbatch":
-        notes, script = split_job(words[1:], where or COMMAND_LINE)
-        wrapped = find_wrapped(words[1:], script)
+        notes, words, wrapped = split_job(words[1:], where or COMMAND_LINE)
         if wrapped:
             said = _read_commands(wrapped, where, "sbatch --wrap", depth)
             return join_words([Words(notes=notes), said])
-        words = script
     elif words[0] in ("", "source", "."):
         words = skip_shell_options(words[1:])
     if not words:

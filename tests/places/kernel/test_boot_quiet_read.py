@@ -121,6 +121,14 @@ def test_with_other_code_that_tells_what_is_wanted_it_is_looked_for_again(
     assert Loud(SCRIPTS, STARTED, "sysctls", str(wanted)).recall() is None
 
 
+@pytest.mark.parametrize("kept", [[], {}, {"seen": {}}, {"seen": {}, "loud": 5}, {"seen": None}])
+def test_what_was_kept_in_another_form_is_looked_for_again(
+    kept: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(boot_quiet_read, "read_cached", lambda *_asked: kept)
+    assert Loud(SCRIPTS, STARTED, "sysctls").recall() is None
+
+
 def test_where_nothing_of_ours_is_kept_nothing_is_left(tree: Path, folder: str) -> None:
     os.rmdir(folder)
     keep(tree)
