@@ -17,7 +17,14 @@ from .core.profiles import (
     Merged,
     find_profile,
 )
-from .core.reader import PolicyError, join_names, name_kind, read_mapping, refuse_unknown
+from .core.reader import (
+    PolicyError,
+    UnknownKey,
+    join_names,
+    name_kind,
+    read_mapping,
+    refuse_unknown,
+)
 from .places import PLACES
 
 TYPE_CHECKING = False
@@ -25,7 +32,6 @@ if TYPE_CHECKING:
     from .core.waivers import Waiver
     from .host.place import Place
 
-_UNKNOWN = ("unknown; accepted are ", "not a sysctl", "not a unit", "not a name of a ")
 _NOTHING: tuple[object, ...] = (None, (), {})
 WAIVERS = "waivers"
 
@@ -233,7 +239,7 @@ def _read_section(place: Place[Any], raw: object, whole: object, problems: list[
     if whole != raw:
         of_whole: list[str] = []
         place.read_policy(whole, of_whole)
-        unknown = (one for one in of_whole if any(f" is {word}" in one for word in _UNKNOWN))
+        unknown = (one for one in of_whole if isinstance(one, UnknownKey))
         told += [one for one in unknown if one not in told]
     problems += [one for one in told if one not in problems]  # Two places may read one section.
     return asked

@@ -267,6 +267,7 @@ def test_an_unknown_profile_is_refused() -> None:
         ({"training": {"wokers": None}}, ["training.wokers"]),
         ({"kernel": {"nofile": None}}, ["kernel.nofile"]),
         ({"services": {"units": {"docker": None}}}, ["services.units.docker"]),
+        ({"services": {"units": {"train.timer": None}}}, ["services.units.train.timer"]),
         ({"services": {"units": {"a b": None, "c.d": None}}},
          ["services.units.a b", "services.units.c.d"]),
         ({"shared_memory": {"sise": None}}, ["shared_memory.sise"]),

@@ -45,6 +45,10 @@ class PolicyError(ValueError):
         super().__init__("; ".join(self.problems))
 
 
+class UnknownKey(str):
+    """What is wrong with a key itself, so that no value makes it right."""
+
+
 class Limit(NamedTuple):
     """What a policy says of one item, in the kernel's unit; ``None`` where it is silent.
 
@@ -173,7 +177,8 @@ def refuse_unknown(
     accepted = list(accepted)
     for key in raw:
         if key not in accepted:
-            problems.append(f"{path}.{key}: is unknown; accepted are {join_names(accepted)}")
+            told = f"{path}.{key}: is unknown; accepted are {join_names(accepted)}"
+            problems.append(UnknownKey(told))
 
 
 def name_kind(value: object) -> str:

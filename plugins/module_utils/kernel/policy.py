@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ..core.finding import Requirement
-from ..core.reader import Key, join_names, name_kind, read_quantity, refuse_unknown
+from ..core.reader import Key, UnknownKey, join_names, name_kind, read_quantity, refuse_unknown
 from ..core.values import UNLIMITED, NamedTuple
 
 SYSCTL = {
@@ -42,7 +42,8 @@ def read_kernel(raw: object, problems: list[str]) -> dict[str, KernelValue]:
     for key, value in raw.items():
         path = f"kernel.{key}"
         if not isinstance(key, str) or not _SYSCTL_KEY.fullmatch(key):
-            problems.append(f"{path}: {key!r} is not a sysctl; accepted are names as fs.file-max")
+            told = f"{path}: {key!r} is not a sysctl; accepted are names as fs.file-max"
+            problems.append(UnknownKey(told))
         elif isinstance(value, list):
             values[normal_key(key)] = _read_fields(path, value, problems)
         elif isinstance(value, dict):

@@ -10,6 +10,7 @@ from ..core.quote import quote
 from ..core.reader import (
     Key,
     Limit,
+    UnknownKey,
     name_kind,
     read_limits,
     read_mapping,
@@ -114,7 +115,7 @@ def _read_units(raw: object, problems: list[str]) -> dict[str, UnitRule]:
         path = f"services.units.{name}"
         reason = find_name_fault(name)
         if reason:
-            problems.append(f"{path}: {reason}")
+            problems.append(UnknownKey(f"{path}: {reason}"))
             continue
         units[name] = rule = _read_rule(path, value, problems)
         if name.endswith(".slice") and rule.limits:

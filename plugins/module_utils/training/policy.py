@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from ..core.quote import quote
-from ..core.reader import Key, join_names, name_kind, read_mapping, read_quantity
+from ..core.reader import Key, UnknownKey, join_names, name_kind, read_mapping, read_quantity
 from ..core.values import UNLIMITED, NamedTuple
 from .keys import DEEPSPEED, GPUS, KEYS, NEEDS
 
@@ -290,7 +290,7 @@ def _read_packages(path: str, raw: object, problems: list[str]) -> dict[str, str
         return {}
     for name, specifier in raw.items():
         if not isinstance(name, str) or not re.fullmatch(_PACKAGE, name):
-            problems.append(f"{path}: {quote(name)} is not a name of a package")
+            problems.append(UnknownKey(f"{path}: {quote(name)} is not a name of a package"))
         if not isinstance(specifier, str) or len(specifier) > 256:
             problems.append(
                 f"{path}.{name}: {quote(specifier)} was given; a version specifier of PEP 440 is"
