@@ -14,8 +14,9 @@ from ..core.values import NamedTuple
 from .docker_run import ENGINES, split_docker_run
 from .facts import ARGUMENT, DEFAULT, ENVIRONMENT, JOB, LAUNCHER, Fact, Wanted, Words, join_words
 from .job_options import skip_shell_options, split_job
+from .job_starters import read_jobs, read_module, starts_jobs
 from .names import AUTO, read_option
-from .options import COMMAND_LINE, Option, read_arguments, split_all, split_before
+from .options import COMMAND_LINE, Option, read_arguments, split_before
 from .shell_text import split_commands
 from .wrappers import PYTHON_FILE, Peeled, peel, seems_to_start, starts_nothing
 
@@ -66,8 +67,9 @@ _DEFAULTS = {
 }
 """What trainers do where nobody says: Axolotl has a worker for each GPU, and 256 batches ahead."""
 
-_JOBS = {"-n": "all_tasks", "--ntasks": "all_tasks", "-np": "all_tasks", "-N": "nodes"}
-_JOB_STARTERS = ("srun", "mpirun", "mpiexec", "torchx")
+_ONE = re.compile(r"c?profile|i?pdb|pudb|debugpy|coverage|trace|scalene|\w+(tracer|profiler)", re.I)
+"""Modules that run a script in their own process."""
+
 _GIVEN = re.compile("-[a-zA-Z]*c")
 _OF_TRL = re.compile("(?:^|/)trl[./]scripts[./]")
 _OWN_FILE = re.compile(r"\.{0,2}/.*")
@@ -83,7 +85,7 @@ def read_command(words: Sequence[str], where: str = "", depth: int = 0) -> Words
     before, words = read_variables(peeled.variables, where), peeled.words
     start = _find_start(peeled)
     if start and depth < _DEEPEST:
-        jobs = _read_jobs(words[: start.at], where)
+        jobs = read_jobs(words[: start.at], where)
         return join_words([before, jobs, start.read(list(words[start.at :]), where, depth + 1)])
     if where:  # A line of a script that starts nothing which is known.
         return join_words([before, _note_unread(words, where)])
@@ -124,7 +126,7 @@ def _find_start(peeled: Peeled) -> _Start | None:
     words = peeled.words
     if starts_nothing(words):
         return None
-    is_job = words[0].rpartition("/")[2] in _JOB_STARTERS
+    is_job = starts_jobs(words[0])
     for at, word in enumerate(words):
         read = _find_reader(word.rpartition("/")[2], words[at:])
         if read is None and (at == 0 or peeled.wrapped or is_job) and _is_script(word):
@@ -195,22 +197,6 @@ def read_variables(variables: Mapping[str, str], where: str) -> Words:
                 for fact in read_option(known[name], value, here, rank, shown)
                 if isinstance(fact, Fact)
             ]
-    return Words(tuple(facts))
-
-
-def _read_jobs(words: Sequence[str], where: str) -> Words:
-    """Return what srun or mpirun in front of a launcher say."""
-    if not words or words[0].rpartition("/")[2] not in _JOB_STARTERS:
-        return Words()
-    facts: list[Fact] = []
-    for name, value in split_all(words[1:]).options:
-        here = where or name
-        shown = f"{where}: {name}" if where else name
-        if name in _JOBS and value and value.isdecimal():
-            facts.append(Fact(_JOBS[name], int(value), here, JOB))
-        elif value is not None:
-            found = read_option(name, value, here, JOB, shown)
-            facts += [one for one in found if isinstance(one, Fact)]
     return Words(tuple(facts))
 
 
@@ -299,8 +285,17 @@ def _read_python(words: Sequence[str], where: str, depth: int) -> Words:
             return _read_torchrun(["torchrun", *rest[2:]], where, depth)
         if rest[1] in _ACCELERATE:
             return _read_accelerate(["accelerate", "launch", *rest[2:]], where, depth)
+    below = _read_script_of(rest, where, depth)
+    return join_words([_count_starts(rest, where), below])
+
+
+def _count_starts(words: Sequence[str], where: str) -> Words:
+    """Return how many processes Python starts: one, but for a module that is given a script."""
+    script = [at for at, word in enumerate(words) if at > 1 and PYTHON_FILE.fullmatch(word)]
+    if words[:1] == ["-m"] and script and not _ONE.fullmatch(words[1].partition(".")[0]):
+        return read_module(words[1 : script[0]], where)
     one = Fact("ranks_per_node", 1, "python starts one", DEFAULT)
-    return join_words([Words((one,) if rest else ()), _read_script_of(rest, where, depth)])
+    return Words((one,) if words else ())
 
 
 def _read_shell(words: Sequence[str], where: str, depth: int) -> Words:

@@ -46,6 +46,26 @@ def section(command: str) -> dict[str, object]:
         ("srun -N 2 -n 16 python train.py", 8),
         ("srun --ntasks-per-node=1 torchrun --nproc-per-node 8 train.py", 8),
         ("mpirun -np 4 python train.py", 4),
+        ("mpirun -N 4 python train.py", 4),
+        ("mpiexec.hydra -n 16 -ppn 8 python train.py", 8),
+        ("srun -N2 -n16 python train.py", 8),
+        ("flux run -N 2 -n 16 python train.py", 8),
+        ("horovodrun -np 4 -H localhost:4 python train.py", 4),
+        ("horovodrun --num-proc 4 python train.py", 4),
+        ("aprun -n 16 -N 4 python train.py", 4),
+        ("ibrun python train.py", 8),
+        ("ibrun -n 3 python train.py", 3),
+        ("composer train.py", 8),
+        ("composer -n 3 train.py --lr 1", 3),
+        ("python -m composer.cli.launcher -n 3 train.py", 3),
+        ("python -m xla_spawn --num_cores 5 train.py", 5),
+        ("python -m some.launcher train.py", 8),
+        ("python -m cProfile -o out train.py", 1),
+        ("python -m line_profiler train.py", 1),
+        ("parallel -j 6 python train.py --seed ::: 1 2 3 4 5 6 7", 6),
+        ("xargs -P6 -n1 python train.py --seed", 6),
+        ("jsrun --nprocs 6 python train.py", 6),
+        ("somewhat -n 6 python train.py", 1),
         ("LOCAL_WORLD_SIZE=6 python train.py", 6),
         ("env WORLD_SIZE=16 NNODES=2 python train.py", 8),
         ("nohup nice -n 5 torchrun --nproc-per-node 2 train.py", 2),
@@ -56,6 +76,23 @@ def section(command: str) -> dict[str, object]:
 )
 def test_the_processes_of_a_node_are_counted(command: str, ranks: int) -> None:
     assert section(command)["ranks_per_node"] == ranks
+
+
+@pytest.mark.parametrize(
+    ("command", "noted"),
+    [
+        ("somewhat -n 6 python train.py", True),
+        ("somewhat -n name python train.py", False),
+        ("somewhat exec python train.py", False),
+        ("somewhat -n 6 --np 6 python train.py", False),
+        ("mpirun -x 5 -n 6 python train.py", False),
+        ("parallel -n 2 python train.py", False),
+    ],
+)
+def test_a_starter_that_is_not_known_is_told(command: str, noted: bool) -> None:
+    told = "command line: not read: somewhat -n: no launcher of that name is known"
+    notes = read_command(command.split()).notes
+    assert notes == ((f"{told}; it is taken to start one process",) if noted else ())
 
 
 @pytest.mark.parametrize(

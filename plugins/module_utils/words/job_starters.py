@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read how many processes srun, mpirun and their like start on each node.
+
+Sources: the manual pages of srun(1), Open MPI's mpirun(1), MPICH's mpiexec, aprun(1), flux-run(1),
+parallel(1) and xargs(1); the documents of horovodrun, composer and ibrun.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from .facts import JOB, NAMED, Fact, Words
+from .names import AUTO, read_option
+from .options import COMMAND_LINE, split_all
+
+_ALL, _HERE, _NODES = "all_tasks", "ranks_per_node", "nodes"
+_TASKS = {"-n": _ALL, "--ntasks": _ALL, "-np": _ALL}
+_MPI = {**_TASKS, "--np": _ALL, "-c": _ALL, "-N": _HERE, "-npernode": _HERE, "-ppn": _HERE}
+_SLURM = {**_TASKS, "-N": _NODES}
+_STARTERS: Mapping[str, Mapping[str, str]] = {
+    **dict.fromkeys(("srun", "flux", "torchx"), _SLURM),
+    **dict.fromkeys(("mpirun", "mpiexec", "orterun", "prterun", "prun"), _MPI),
+    **dict.fromkeys(("mpirun.mpich", "mpirun.openmpi", "mpiexec.hydra", "mpirun_rsh"), _MPI),
+    "horovodrun": {"-np": _ALL, "--num-proc": _ALL},
+    "aprun": {"-n": _ALL, "-N": _HERE},
+    "ibrun": {"-n": _ALL, "-np": _ALL},
+    "composer": {"-n": _HERE, "--nproc": _HERE},
+    "parallel": {"-j": _HERE, "--jobs": _HERE, "-P": _HERE, "--max-procs": _HERE},
+    "xargs": {"-P": _HERE, "--max-procs": _HERE},
+}
+"""By the name of what starts a run several times, what its options count."""
+_TAKE_ALL = ("composer", "ibrun")
+"""Where nobody says how many, they start as many as there are GPUs, or tasks of the job."""
+_USUAL = dict.fromkeys(("-np", "--np", "--nproc", "--nprocs", "--num-proc", "--num_cores"), _HERE)
+"""How those count that are not known here."""
+_GLUED = re.compile("(-[nNP])([0-9]+)")
+
+
+def starts_jobs(word: str) -> bool:
+    """Tell whether a command is one that starts others several times."""
+    return word.rpartition("/")[2] in _STARTERS
+
+
+def read_jobs(words: Sequence[str], where: str) -> Words:
+    """Return what stands in front of a launcher and says how often it is started.
+
+    :param where: ``file:line``, or nothing where it is our own command line.
+    """
+    if not words:
+        return Words()
+    starter = words[0].rpartition("/")[2]
+    facts = _count(words[1:], where, _STARTERS.get(starter, _USUAL))
+    if starter in _TAKE_ALL:
+        facts.append(Fact(_HERE, AUTO, starter, NAMED))
+    counts = any(one == "-n" and two.isdecimal() for one, two in zip(words, words[1:]))
+    if facts or starter in _STARTERS or not counts:
+        return Words(tuple(facts))
+    told = f"{where or COMMAND_LINE}: not read: {starter} -n: no launcher of that name is known"
+    return Words(notes=(f"{told}; it is taken to start one process",))
+
+
+def read_module(words: Sequence[str], where: str) -> Words:
+    """Return how often a module that is not known starts the script that it is given."""
+    starter = words[0].partition(".")[0]
+    facts = _count(words[1:], where, _STARTERS.get(starter, _USUAL))
+    return Words((*facts, Fact(_HERE, AUTO, f"-m {words[0]}", NAMED)))
+
+
+def _count(words: Sequence[str], where: str, counted: Mapping[str, str]) -> list[Fact]:
+    facts: list[Fact] = []
+    glued = (_GLUED.fullmatch(word) for word in words)
+    apart = [one.groups() if one else (word,) for one, word in zip(glued, words)]
+    for name, value in split_all([word for part in apart for word in part]).options:
+        here = where or name
+        if name in counted and value and value.isdecimal():
+            facts.append(Fact(counted[name], int(value), here, JOB))
+        elif name not in counted and value is not None:
+            shown = f"{where}: {name}" if where else name
+            found = read_option(name, value, here, JOB, shown)
+            facts += [one for one in found if isinstance(one, Fact)]
+    return facts
