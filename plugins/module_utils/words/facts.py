@@ -49,7 +49,10 @@ class Fact(NamedTuple):
 _LIBRARIES = ("", "torch", "accelerate", "transformers", "trl")
 """The later ones use those before them."""
 
-INNER = ("config", "samples", "length", "pixels", "nodes", "world", "all_tasks", "zero", "model")
+INNER = (
+    *("config", "samples", "length", "pixels", "nodes", "world", "all_tasks", "at_once", "zero"),
+    "model",
+)
 """What no policy states and what its keys are worked out from."""
 
 

@@ -39,7 +39,7 @@ _AT_LEAST = ("loaders",)
 
 _NEEDED_FOR = {
     **dict.fromkeys(("samples", "length", "pixels"), "batch_size"),
-    **dict.fromkeys(("nodes", "world", "all_tasks"), "ranks_per_node"),
+    **dict.fromkeys(("nodes", "world", "all_tasks", "at_once"), "ranks_per_node"),
     "zero": "deepspeed.stage",
 }
 
@@ -232,6 +232,7 @@ class _Workings:
     def work_out(self) -> None:
         self._find_paths()
         self._find_ranks()
+        self._multiply_ranks()
         self._find_world()
         self._find_workers()
         self._find_batch()
@@ -283,6 +284,14 @@ class _Workings:
             self.chosen["ranks_per_node"] = gpus._replace(key="ranks_per_node")
         else:
             self._assume("ranks_per_node", _MANY_RANKS, f"{winner.where} takes every GPU")
+
+    def _multiply_ranks(self) -> None:
+        """Count the processes of all runs that a script has at once on this node."""
+        times, ranks = self.chosen.pop("at_once", None), self.chosen.get("ranks_per_node")
+        if times and ranks and not self.choice.is_stated("ranks_per_node"):
+            where = f"{ranks.where}, {times.value} at once by {times.where}"
+            number = _number(ranks) * _number(times)
+            self.chosen["ranks_per_node"] = ranks._replace(value=number, where=where)
 
     def _find_world(self) -> None:
         """Find the processes of all nodes, with which each one of this node talks."""

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..core.values import NamedTuple
+from .at_once import AtOnce
 from .facts import JOB, Fact, Stated, Ulimit, Words, join_words
 from .launchers import (
     name_start,
@@ -23,7 +24,7 @@ from .launchers import (
 from .names import read_option
 from .options import Option, split_all
 from .quantities import parse_size
-from .shell_text import replace_substituted, split_commands, strip_comments
+from .shell_text import replace_substituted, skip_keywords, split_ended, strip_comments
 
 _MIB = 2**20
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
@@ -61,13 +62,16 @@ def read_script(text: str, path: str, environment: Mapping[str, str]) -> Words:
     variables = {**environment, **job.variables}
     parts = [job.words]
     starts: list[str] = []
+    nodes = variables.get("SLURM_NNODES", "")
+    at_once = AtOnce(int(nodes) if re.fullmatch("[0-9]{1,6}", nodes) else 1)
     for line in _split_lines(text):
         try:
-            parts += _read_line(line, path, variables, starts)
+            parts += _read_line(line, path, variables, starts, at_once)
         except ValueError as exc:
             if _looks_like_run(line.text):
                 parts.append(Words(problems=(f"{path}:{line.number}: is not a command: {exc}",)))
-    return join_words([*parts, note_starts(path, starts)])
+    several = at_once.tell(path)
+    return join_words([*parts, several if several.notes else note_starts(path, starts)])
 
 
 def _looks_like_run(text: str) -> bool:
@@ -75,7 +79,7 @@ def _looks_like_run(text: str) -> bool:
 
 
 def _read_line(
-    line: Line, path: str, variables: dict[str, str], starts: list[str]
+    line: Line, path: str, variables: dict[str, str], starts: list[str], at_once: AtOnce
 ) -> Iterator[Words]:
     """Yield what one line says; what it assigns is kept for those that follow.
 
@@ -85,7 +89,8 @@ def _read_line(
     if array:
         variables[array[1]] = _flatten(expand(array[2].rstrip().rstrip(")"), variables))
         return
-    for words in split_commands(expand(line.text, variables)):
+    for whole, ended in split_ended(expand(line.text, variables)):
+        words = skip_keywords(whole)
         assigned = _find_assigned(words)
         if assigned:
             variables.update(assigned)
@@ -94,8 +99,12 @@ def _read_line(
             yield Words(ulimits=tuple(_read_ulimit(words[1:], where)))
         elif words:
             name, said = name_start(words), read_command(words, where)
-            starts += [f"{name} ({where})"] if name and starts_itself(said) else []
+            begins = bool(name) and starts_itself(said)
+            starts += [f"{name} ({where})"] if begins else []
+            at_once.see(whole, ended == "&", said if begins else None, where)
             yield said
+            continue
+        at_once.see(whole, ended == "&", None, where)
 
 
 def _read_ulimit(words: list[str], where: str) -> Iterator[Ulimit]:

@@ -12,6 +12,11 @@ _JOINED = re.compile(r"[0-9]?>&[0-9]|&>{1,2}")
 _KEYWORDS = ("if", "then", "else", "elif", "do", "while", "until", "!", "{", "(", "time", "set")
 _SUBSTITUTED = re.compile(r"\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`")
 _UNKNOWN, _ALL_GPUS = "$(...)", "auto"
+_SEQ = re.compile(r"[$`]\(?seq\s+(?:(\d{1,6})\s+)?(\d{1,6})[)`]")
+_COUNTED = re.compile(
+    r"\bfor\s*\(\(\s*(\w+)\s*=\s*(\d{1,6})\s*;\s*\w+\s*(<=?)\s*(\d{1,6})\s*;\s*\w+\+\+\s*\)\)"
+)
+_MOST_COUNTED = 256
 """What stands where only the shell that runs it will know, and where it counts the GPUs."""
 
 
@@ -39,13 +44,36 @@ def replace_substituted(text: str) -> str:
     """Return a text with a mark in place of each command whose output stands there."""
 
     def replace(match: re.Match[str]) -> str:
+        counted = _SEQ.fullmatch(match[0])
+        if counted:
+            return _count_up(counted[1] or "1", counted[2])
         return _ALL_GPUS if re.search("nvidia-smi|device_count", match[0]) else _UNKNOWN
 
-    return _SUBSTITUTED.sub(replace, text)
+    counted = _COUNTED.sub(_count_loop, text)
+    return _SUBSTITUTED.sub(replace, counted)
+
+
+def _count_loop(match: re.Match[str]) -> str:
+    last = int(match[4]) - (match[3] == "<")
+    return f"for {match[1]} in {_count_up(match[2], str(last))};"
+
+
+def _count_up(first: str, last: str) -> str:
+    """Return the numbers that ``seq`` prints; of very many a mark."""
+    numbers = range(int(first), int(last) + 1)
+    return " ".join(map(str, numbers)) if len(numbers) <= _MOST_COUNTED else _UNKNOWN
 
 
 def split_commands(text: str) -> Iterator[list[str]]:
-    """Yield the words of each command of a text.
+    """Yield the words of each command of a text, without those of the shell in front.
+
+    :raises ValueError: If a quotation does not end.
+    """
+    return (skip_keywords(words) for words, _ended in split_ended(text))
+
+
+def split_ended(text: str) -> Iterator[tuple[list[str], str]]:
+    """Yield the words of each command of a text with what ends it, such as ``&``.
 
     :raises ValueError: If a quotation does not end.
     """
@@ -57,12 +85,22 @@ def split_commands(text: str) -> Iterator[list[str]]:
         if not word or word.strip(_SEPARATORS + "\n"):
             words.append(word)
             continue
-        yield _skip_keywords(words)
+        yield _leave_group(words), word.strip("\n")
         words = []
-    yield _skip_keywords(words)
+    yield _leave_group(words), ""
 
 
-def _skip_keywords(words: list[str]) -> list[str]:
+def _leave_group(words: list[str]) -> list[str]:
+    """Return a command without the brackets around it: ``(cd a; python b.py)``."""
+    words = list(words)
+    while words and words[0].startswith("(") and not words[0].startswith("(("):
+        words[:1] = [words[0][1:]] if words[0] != "(" else []
+    if words and words[-1].count(")") > words[-1].count("("):
+        words[-1] = words[-1][:-1] if words[-1].endswith(")") else words[-1]
+    return words
+
+
+def skip_keywords(words: list[str]) -> list[str]:
     at = 0
     while at < len(words) and words[at] in _KEYWORDS:
         at += 1

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs that a script has at once: behind ``&``, in loops, until it waits."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.words.facts import Words
+from mlhost_limits.words.precedence import take
+from mlhost_limits.words.script import read_script
+
+RUN = "python train.py --num_workers 4 --batch-size 8"
+
+
+def read(text: str) -> Words:
+    return read_script(text.replace("RUN", RUN), "a.sh", {})
+
+
+@pytest.mark.parametrize(
+    ("text", "ranks"),
+    [
+        ("RUN", 1),
+        ("RUN &\nwait", 1),
+        ("RUN\nRUN", 1),
+        ("RUN & RUN & wait", 2),
+        ("RUN & RUN", 2),
+        ("RUN &\nwait\nRUN &\nwait", 1),
+        ("RUN &\nRUN &\nwait\nRUN &", 2),
+        ("RUN > log 2>&1 &\nRUN &> log &", 2),
+        ("RUN && RUN", 1),
+        ("RUN || RUN | cat", 1),
+        ("for i in 0 1 2; do RUN & done", 3),
+        ("for i in 0 1 2\ndo\n  CUDA_VISIBLE_DEVICES=$i RUN --seed $i &\ndone\nwait", 3),
+        ("for i in 0 1 2; do RUN; done", 1),
+        ("for i in 0 1 2; do RUN; done\nRUN &", 1),
+        ("for i in {0..3}; do RUN & done", 4),
+        ("for i in {3..0} 9; do RUN & done", 5),
+        ("for i in $(seq 6); do RUN & done", 6),
+        ("for i in `seq 2 6`; do RUN & done", 5),
+        ("for ((i=0; i<4; i++)); do RUN & done", 4),
+        ("for ((i=1;i<=4;i++)) do RUN & done", 4),
+        ("for a in 1 2; do for b in 1 2 3; do RUN & done; done", 6),
+        ("for a in 1 2; do true; done; for b in 1 2 3; do RUN & done", 3),
+        ("GPUS='0 1 2'\nfor i in $GPUS; do RUN & done", 3),
+        ("if true; then RUN & else RUN & fi", 2),
+        (
+            "for i in 1 2; do (cd there; torchrun --nproc-per-node 2 train.py --num_workers 4) & done",
+            4,
+        ),
+        ("nohup RUN & setsid RUN &", 2),
+        ("python watch.py &\nRUN", 1),
+        ("python watch.py & python watch.py &\nRUN", 3),
+        ("#SBATCH -N 4\nfor i in 1 2 3 4 5; do srun -N1 RUN & done", 2),
+        ("#SBATCH -N 2\nfor i in 1 2 3 4 5; do RUN & done", 5),
+        ("for i in {1..99999}; do RUN & done", 4096),
+    ],
+)
+def test_runs_at_once_are_counted(text: str, ranks: int) -> None:
+    found = read(text)
+    assert not found.problems
+    assert take(found, {}, "/").section["ranks_per_node"] == ranks
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("for i in $(cat list); do\nRUN &\ndone", 2),
+        ("for i in *.yaml; do RUN & done", 1),
+        ('for i in "$@"; do RUN & done', 1),
+        ("while read -r name; do\nRUN &\ndone < list", 2),
+        ("for i in 1 2 3 4; do\nRUN &\nif [ $i = 2 ]; then wait; fi\ndone", 3),
+        ("for i in $(seq 999); do RUN & done", 1),
+    ],
+)
+def test_what_only_the_shell_knows_is_told(text: str, line: int) -> None:
+    told = f"a.sh:{line}: how many runs a.sh has at once is not known here; if they are several"
+    assert read(text).notes == (f"{told}, state --ranks-per-node N",)
+
+
+def test_it_is_told_how_they_count() -> None:
+    told = "a.sh has 2 runs at once: the largest of each value counts for each"
+    found = read("RUN &\nRUN &")
+    assert found.notes == (told,)
+    assert [(one.value, one.where) for one in found.facts if one.key == "at_once"] == [
+        (2, "a.sh:2")
+    ]
+    assert not read("for i in $(cat list); do RUN; done").notes
+
+
+def test_what_is_stated_counts() -> None:
+    taken = take(read("RUN & RUN &"), {"ranks_per_node": 3}, "/")
+    assert "ranks_per_node" not in taken.section
