@@ -17,7 +17,7 @@ from .options import COMMAND_LINE, split_all
 _ALL, _HERE, _NODES = "all_tasks", "ranks_per_node", "nodes"
 _TASKS = {"-n": _ALL, "--ntasks": _ALL, "-np": _ALL}
 _MPI = {**_TASKS, "--np": _ALL, "-c": _ALL, "-N": _HERE, "-npernode": _HERE, "-ppn": _HERE}
-_SLURM = {**_TASKS, "-N": _NODES}
+_SLURM = {**_TASKS, "-N": _NODES, "--gpus": ""}
 _STARTERS: Mapping[str, Mapping[str, str]] = {
     **dict.fromkeys(("srun", "flux", "torchx"), _SLURM),
     **dict.fromkeys(("mpirun", "mpiexec", "orterun", "prterun", "prun"), _MPI),
@@ -73,7 +73,7 @@ def _count(words: Sequence[str], where: str, counted: Mapping[str, str]) -> list
     apart = [one.groups() if one else (word,) for one, word in zip(glued, words)]
     for name, value in split_all([word for part in apart for word in part]).options:
         here = where or name
-        if name in counted and value and value.isdecimal():
+        if counted.get(name) and value and value.isdecimal():
             facts.append(Fact(counted[name], int(value), here, JOB))
         elif name not in counted and value is not None:
             shown = f"{where}: {name}" if where else name

@@ -12,11 +12,23 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..core.values import NamedTuple
 from .docker_run import ENGINES, split_docker_run
-from .facts import ARGUMENT, DEFAULT, ENVIRONMENT, JOB, LAUNCHER, Fact, Wanted, Words, join_words
+from .facts import (
+    ARGUMENT,
+    DEFAULT,
+    ENVIRONMENT,
+    JOB,
+    LAUNCHER,
+    NAMED,
+    Fact,
+    Wanted,
+    Words,
+    join_words,
+)
 from .job_options import skip_shell_options, split_job
 from .job_starters import read_jobs, read_module, starts_jobs
 from .names import AUTO, read_option
 from .options import COMMAND_LINE, Option, read_arguments, split_before
+from .programs import ALL_GPUS, DEFAULTS, FLAGS, MODULES, PROFILERS, PROGRAMS
 from .shell_text import split_commands
 from .wrappers import PYTHON_FILE, Peeled, peel, seems_to_start, starts_nothing
 
@@ -24,52 +36,6 @@ _SHELLS = ("bash", "sh", "zsh", "dash")
 _SCRIPT = re.compile(r"[^\s]+\.(sh|bash|sbatch|slurm)")
 _TORCH = ("torch.distributed.run", "torch.distributed.launch", "torch.distributed.elastic")
 _ACCELERATE = ("accelerate.commands.launch",)
-_FLAGS = {
-    "torchrun": ("--standalone", "--no-python", "--no_python", "--run-path", "--use-env"),
-    "accelerate": (
-        *("--multi_gpu", "--multi-gpu", "--use_deepspeed", "--use_fsdp", "--cpu", "--mps", "--tpu"),
-        *("-q", "--quiet", "--debug", "--no_python", "--use_megatron_lm", "--same_network"),
-    ),
-    "deepspeed": ("--no_python", "--no_local_rank", "--force_multi", "--no_ssh"),
-    "python": ("-u", "-O", "-OO", "-s", "-S", "-E", "-I", "-B", "-q", "-v", "-P"),
-}
-_PROGRAMS = (
-    *("trl", "swift", "llamafactory-cli", "axolotl", "tune", "yolo", "nemo", "nemo_llm"),
-    *("lightning", "litgpt", "megatron", "xtuner"),
-    *("simpletuner", "fairseq-train", "fairseq-hydra-train"),
-)
-"""Trainers that are programs of their own."""
-_MODULES = {
-    name.partition("-")[0]: name for name in ("trl", "swift", "llamafactory-cli", "axolotl")
-}
-"""By the package that ``python -m`` runs, its program."""
-_AXOLOTL, _SWIFT = "Axolotl's default", "SWIFT's default"
-_ALL_GPUS = Fact("ranks_per_node", AUTO, "its launcher", DEFAULT)
-_DEFAULTS = {
-    "axolotl": Words(
-        (
-            Fact("workers", AUTO, _AXOLOTL, DEFAULT),
-            Fact("prefetch", 256, _AXOLOTL, DEFAULT),
-            _ALL_GPUS,
-        ),
-        library="transformers",
-    ),
-    "swift": Words(
-        (
-            Fact("workers", 1, _SWIFT, DEFAULT),
-            Fact("ranks_per_node", 1, "no NPROC_PER_NODE", DEFAULT),
-        ),
-        library="transformers",
-    ),
-    "trl": Words((_ALL_GPUS,), library="trl"),
-    "llamafactory-cli": Words((_ALL_GPUS,), library="transformers"),
-    "yolo": Words((Fact("ranks_per_node", 1, "no device is named", DEFAULT),)),
-}
-"""What trainers do where nobody says: Axolotl has a worker for each GPU, and 256 batches ahead."""
-
-_ONE = re.compile(r"c?profile|i?pdb|pudb|debugpy|coverage|trace|scalene|\w+(tracer|profiler)", re.I)
-"""Modules that run a script in their own process."""
-
 _GIVEN = re.compile("-[a-zA-Z]*c")
 _OF_TRL = re.compile("(?:^|/)trl[./]scripts[./]")
 _OWN_FILE = re.compile(r"\.{0,2}/.*")
@@ -166,7 +132,7 @@ def _find_reader(
         return {"torchrun": _read_torchrun, "deepspeed": _read_deepspeed}.get(
             name, _read_accelerate
         )
-    return _read_program if name in _PROGRAMS else None
+    return _read_program if name in PROGRAMS else None
 
 
 def read_variables(variables: Mapping[str, str], where: str) -> Words:
@@ -229,7 +195,7 @@ def _read_script_of(words: Sequence[str], where: str, depth: int) -> Words:
 
 
 def _read_torchrun(words: Sequence[str], where: str, depth: int) -> Words:
-    split = split_before(words[1:], _FLAGS["torchrun"])
+    split = split_before(words[1:], FLAGS["torchrun"])
     said = _read_launcher(split.options, where)
     ranks = [fact for fact in said.facts if fact.key == "ranks_per_node"]
     threads = Fact("threads", 1, "torchrun's default", DEFAULT)
@@ -246,14 +212,16 @@ def _miss(launcher: str, where: str) -> Words:
 def _read_accelerate(words: Sequence[str], where: str, depth: int) -> Words:
     if words[1:2] != ["launch"] and words[0].rpartition("/")[2] == "accelerate":
         return Words()
-    split = split_before(words[2:], _FLAGS["accelerate"])
+    split = split_before(words[2:], FLAGS["accelerate"])
     said = _read_launcher(split.options, where)
     below = _read_script_of(split.rest, where, depth) if split.rest else _miss("accelerate", where)
-    return join_words([said, below, Words(library="accelerate")])
+    counted = "--cpu" in words[2 : len(words) - len(split.rest)]
+    every = () if counted else (ALL_GPUS._replace(where="accelerate launch", rank=NAMED),)
+    return join_words([said, below, Words(every, library="accelerate")])
 
 
 def _read_deepspeed(words: Sequence[str], where: str, depth: int) -> Words:
-    split = split_before(words[1:], _FLAGS["deepspeed"])
+    split = split_before(words[1:], FLAGS["deepspeed"])
     said = _read_launcher(split.options, where)
     included = [value for name, value in split.options if name == "--include" and value]
     count = [_count_included(value) for value in included]
@@ -275,10 +243,10 @@ def _count_included(text: str) -> int:
 
 
 def _read_python(words: Sequence[str], where: str, depth: int) -> Words:
-    split = split_before(words[1:], _FLAGS["python"])
+    split = split_before(words[1:], FLAGS["python"])
     rest = list(split.rest)
     if rest[:1] == ["-m"] and len(rest) > 1:
-        trainer = _MODULES.get(rest[1].partition(".")[0])
+        trainer = MODULES.get(rest[1].partition(".")[0])
         if trainer:
             return _read_program([trainer, *rest[2:]], where, depth)
         if rest[1].startswith(_TORCH):
@@ -292,7 +260,7 @@ def _read_python(words: Sequence[str], where: str, depth: int) -> Words:
 def _count_starts(words: Sequence[str], where: str) -> Words:
     """Return how many processes Python starts: one, but for a module that is given a script."""
     script = [at for at, word in enumerate(words) if at > 1 and PYTHON_FILE.fullmatch(word)]
-    if words[:1] == ["-m"] and script and not _ONE.fullmatch(words[1].partition(".")[0]):
+    if words[:1] == ["-m"] and script and not PROFILERS.fullmatch(words[1].partition(".")[0]):
         return read_module(words[1 : script[0]], where)
     one = Fact("ranks_per_node", 1, "python starts one", DEFAULT)
     return Words((one,) if words else ())
@@ -371,7 +339,7 @@ def _read_program(words: Sequence[str], where: str, _depth: int) -> Words:
     ]
     others = [fact for fact in said.facts if fact.key not in ("ranks_per_node", "world")]
     said = said._replace(facts=(*others, *ranks))
-    return join_words([said, _DEFAULTS.get(name, Words())])
+    return join_words([said, DEFAULTS.get(name, Words())])
 
 
 def _refuse_compose(words: Sequence[str], where: str, _depth: int) -> Words:

@@ -32,7 +32,8 @@ _NAMES = {
     ),
     "ranks_per_node": (
         "nproc_per_node num_gpus gpus_per_node ntasks_per_node local_world_size devices device"
-        " tasks_per_node npernode slurm_ntasks_per_node"
+        " tasks_per_node npernode slurm_ntasks_per_node gpus n_gpus ngpus ngpus_per_node"
+        " num_gpus_per_node n_gpus_per_node"
     ),
     "nodes": "nnodes num_nodes num_machines slurm_nnodes slurm_job_num_nodes",
     "world": "num_processes world_size distributed_world_size",

@@ -53,12 +53,12 @@ def split_before(words: Sequence[str], flags: Sequence[str] = ()) -> Split:
     options: list[Option] = []
     at = 0
     while at < len(words) and words[at].startswith("-") and words[at] != "-":
-        if words[at] in ("-m", "--module"):
-            return Split(tuple(options), tuple(words[at:]))
         if words[at] in flags:
             options.append(Option(words[at], None))
             at += 1
             continue
+        if words[at] in ("-m", "--module"):
+            return Split(tuple(options), tuple(words[at:]))
         option, used = _read_option(words, at, scripts=True)
         at += used
         if option:
