@@ -132,7 +132,7 @@ def test_a_verb_loads_what_it_needs_and_no_more() -> None:
     done = subprocess.run(words, cwd=TOP, capture_output=True, check=True, text=True)
     paths = done.stdout.split()
     assert len(paths) <= 55
-    assert sum(len(Path(path).read_text(encoding="utf-8").splitlines()) for path in paths) <= 4880
+    assert sum(len(Path(path).read_text(encoding="utf-8").splitlines()) for path in paths) <= 4890
 
 
 def is_pure(path: Path) -> bool:
