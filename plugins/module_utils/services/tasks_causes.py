@@ -189,7 +189,7 @@ def resolve_tasks(value: str, highest: int) -> int | None:
         places = share[2] or ""
         if int(share[1]) * 10 ** len(places) + int(places or 0) > per * 10 ** len(places):
             raise ValueError(f"{value} is more than 100 %")
-        parts = 10000 // per * int(share[1]) + int((places + "00")[:2]) * 100 // per
+        parts = 10000 // per * int(share[1]) + int((places + "00")[:2]) // (per // 100)
         return highest * parts // 10000  # 0% is heeded, and means none at all.
     number = parse_count(value)
     if not 0 < number < UNLIMITED:
