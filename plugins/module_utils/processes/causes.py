@@ -228,7 +228,7 @@ def blame_starter(at: Declaration, facts: UnitFacts, does: str = "sets") -> Caus
     # Of a unit's line the probe knows the key and the value; of a script's, the whole line.
     source = find_source(at.path, facts)
     whole = find_row(at, source.text) if source else at
-    commands = edit_line(whole, _TAKE_OUT) if "ulimit" in at.text and at.line else ()
+    commands = edit_line(whole, _TAKE_OUT) if "ulimit" in at.text else ()
     return Cause("unit-start-sets-limit", text, Remedy("take that out", commands), at)
 
 

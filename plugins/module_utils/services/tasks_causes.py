@@ -185,12 +185,11 @@ def resolve_tasks(value: str, highest: int) -> int | None:
         return UNLIMITED
     share = _SHARE.fullmatch(decode(value))
     if share:
-        per = {"%": 100, "\u2030": 1000, "\u2031": 10000}[share[3]]
-        places = share[2] or ""
-        if int(share[1]) * 10 ** len(places) + int(places or 0) > per * 10 ** len(places):
+        weight = {"%": 100, "\u2030": 10, "\u2031": 1}[share[3]]
+        parts = (int(share[1]) * 100 + int((share[2] or "").ljust(2, "0"))) * weight
+        if parts > 10**6:
             raise ValueError(f"{value} is more than 100 %")
-        parts = 10000 // per * int(share[1]) + int((places + "00")[:2]) * 100 // per
-        return highest * parts // 10000  # 0% is heeded, and means none at all.
+        return highest * (parts // 100) // 10000  # 0% is heeded, and means none at all.
     number = parse_count(value)
     if not 0 < number < UNLIMITED:
         raise ValueError(f"{value} is not a number of tasks")

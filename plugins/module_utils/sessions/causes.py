@@ -201,8 +201,7 @@ def _code(line: Declaration, rival: Declaration, ranks: list[int]) -> str:
 
 
 def _rank(line: Declaration, facts: SessionFacts) -> int:
-    rank = rank_domain(_find_line(line, facts).domain, facts.user, facts.dialect)
-    return 0 if rank is None else rank
+    return rank_domain(_find_line(line, facts).domain, facts.user, facts.dialect) or 0
 
 
 def _blame_clamp(

@@ -139,7 +139,7 @@ def _parse_line(path: str, number: int, text: str) -> PamLine:
     kind = (kind[1:] if silent else kind).lower()
     if kind == "@include":
         words.insert(1, "")
-    control, module = ([*words[1:3], "", ""])[:2]
+    control, module = [*words[1:], "", ""][:2]
     if control.lower() in ("include", "substack"):
         control = control.lower()
     return PamLine(path, number, kind, control, module, tuple(words[3:]), silent)

@@ -94,12 +94,11 @@ def _search(wanted: Asked, facts: UnitFacts, depth: int) -> list[Repair] | None:
 def _list_repairs(wanted: Asked, facts: UnitFacts) -> Iterator[Repair]:
     """Yield what restores a line that somebody meant, the surest first."""
     files = facts.files
-    unit = [*([files.main] if files.main else []), *files.dropins]
-    manager = [*([files.manager] if files.manager else []), *files.manager_dropins]
+    sources = [*files.dropins, *filter(None, [files.manager]), *files.manager_dropins]
     mendable = [slip for slip in _list_mendable(wanted, facts) if slip.instead]
     hopeful = [slip for slip in mendable if slip.code == "unit-line-commented-out"]
     yield from (_mend(slip, facts) for slip in mendable if slip not in hopeful)
-    yield from _mend_faults([one for one in [*unit, *manager] if is_ours(one.path)], facts)
+    yield from _mend_faults([one for one in sources if is_ours(one.path)], facts)
     yield from _unhide(wanted, facts)
     yield from _take_in(facts)
     yield from _silence_winner(wanted, facts)
@@ -171,7 +170,7 @@ def _unhide(wanted: Asked, facts: UnitFacts) -> Iterator[Repair]:
         first: dict[str, Source] = {}
         for source in sources:
             hider = first.setdefault(source.path.rpartition("/")[2], source)
-            if hider is not source and hider.text != source.text:
+            if hider.text != source.text:
                 yield from _show(wanted, facts, hider, source)
     for source in files.others:
         if files.main and files.main.text != source.text:

@@ -170,6 +170,15 @@ def test_what_is_met_is_shown_with_its_values() -> None:
     assert format_brief([], Told()) == ["nothing was judged"]
 
 
+def test_what_is_met_is_not_shown_beside_what_is_unknown() -> None:
+    wanted = Requirement("job:slurm", "nofile", "soft", 1)
+    unknown = judge(wanted, Observation(None, "", "no job ran"))
+    assert format_brief([*stock()[-1:], unknown], Told()) == [
+        "1 of 2 requirements is met; 1 unknown",
+        "???  job:slurm: no job ran",
+    ]
+
+
 def test_what_will_not_last_is_unknown_or_waived_is_told() -> None:
     late = stock()[-1]._replace(outlook=Outlook("", "", FAIL), causes=(unstated("a - b 1"),))
     unknown = judge(
@@ -297,6 +306,24 @@ def test_so_many_lines_are_shown_beside_provision(count: int, is_shown: bool) ->
     assert lines[3] == "     fix  mlhost-limits provision --only docker # then restart docker"
     by_hand = ["     or   touch /0", *(f"          touch /{one}" for one in range(1, count))]
     assert lines[4:] == (by_hand if is_shown else ["     or   state it"])
+
+
+@pytest.mark.parametrize(("length", "is_beside"), [(23, True), (24, False)])
+def test_what_is_left_to_do_stands_beside_provision_where_it_fits(
+    length: int, is_beside: bool
+) -> None:
+    then = "x" * length
+    lines = format_brief([fail("session:a@su", "b", "soft", unstated("a - b 9", then))], Told())
+    fix = "     fix  mlhost-limits provision --only sessions"
+    assert lines[3] == (f"{fix} # then {then}" if is_beside else fix)
+    assert is_beside or lines[4] == f"          # then {then}"
+
+
+@pytest.mark.parametrize(("then", "told"), [("", "do it"), ("log in", "do it, then log in")])
+def test_a_section_may_be_made_true_by_something_else(then: str, told: str) -> None:
+    found = [fail("session:a@su", "b", "soft", unstated("a - b 9", then))]
+    lines = format_brief(found, Told(of_section={"sessions": "do it"}))
+    assert lines[3] == f"     fix  {told}"
 
 
 def test_an_edit_that_stood_beside_provision_is_not_shown_again() -> None:

@@ -107,6 +107,8 @@ REFUSED = {
     "end in a key": ('{"a', "f:1:2: Unterminated string starting at"),
     "bare key": ("{a: 1}", "f:1:2: Expecting a property name in double quotes"),
     "comment": ('{"a": 1} // x', "f:1:10: Expecting nothing after the object"),
+    "one letter after nothing": ("{}x", "f:1:3: Expecting nothing after the object"),
+    "one letter": ('{"a": 1}x', "f:1:9: Expecting nothing after the object"),
     "second object": ("{} {}", "f:1:4: Expecting nothing after the object"),
     "NaN": ('{\r\n"a": NaN}', "f:2:6: NaN is not a JSON number"),
     "Infinity": ('{"a": [-Infinity]}', "f:1:7: -Infinity is not a JSON number"),
@@ -117,6 +119,10 @@ REFUSED = {
     "a longer number": (
         '{"a": 1e' + "9" * 19 + "}",
         "f:1:7: a number of 21 digits is beyond every number that Go reads",
+    ),
+    "a long whole number": (
+        '{"a": ' + "9" * 309 + "}",
+        "f:1:7: a number of 309 digits is beyond every number that Go reads",
     ),
     "too deep": ('{"a":' + "[" * 10**5 + "]" * 10**5 + "}", "f:1:1: Too many nested values"),
 }
@@ -137,6 +143,12 @@ def test_members_have_their_offsets() -> None:
     assert inner == [Member("b", [1], 7, 13, 16), Member("b", 2, 18, 23, 24)]
     assert find_member(inner, "b") == inner[1]
     assert find_member(inner, "x") is None
+
+
+@pytest.mark.parametrize("value", [0, -1, 10**308, 0.5, -1.5e300])
+def test_numbers_are_read_as_they_are(value: float) -> None:
+    (member,) = find_members(json.dumps({"a": value}))
+    assert member.value == value
 
 
 @pytest.mark.parametrize(

@@ -36,3 +36,38 @@ def test_what_is_accepted_of_each(name: str, value: object, limit: Limit | None)
 
 def test_a_refusal_is_told_as_a_sentence() -> None:
     assert str(PolicyError(["a: is wrong", "b: is\x1b too"])) == "a: is wrong; b: is? too"
+
+
+@pytest.mark.parametrize(
+    ("value", "problems"),
+    [
+        ({"soft": 1, "hard": 1, "max": 1}, []),
+        ({"soft": 2, "hard": 1}, ["p.nofile: soft 2 is above hard 1"]),
+        ({"soft": 2, "max": 1}, ["p.nofile: soft 2 is above max 1"]),
+        ({"hard": 2, "max": 1}, ["p.nofile: hard 2 is above max 1"]),
+        (
+            {"soft": 3, "hard": 2, "max": 1},
+            ["p.nofile: soft 3 is above hard 2", "p.nofile: hard 2 is above max 1"],
+        ),
+        ({"soft": 1, "low": 1}, ["p.nofile.low: is unknown; accepted are soft, hard, max"]),
+        (
+            {"low": 1},
+            [
+                "p.nofile.low: is unknown; accepted are soft, hard, max",
+                "p.nofile: states no bound; accepted are soft, hard, max",
+            ],
+        ),
+    ],
+)
+def test_bounds_stand_in_their_order(value: object, problems: list[str]) -> None:
+    found: list[str] = []
+    read_limits("p", {"nofile": value}, ("nofile",), found)
+    assert found == problems
+
+
+def test_a_limit_that_is_not_known_is_refused() -> None:
+    problems: list[str] = []
+    assert read_limits("p", {"nofil": 1, "nofile": 2}, ("nofile",), problems) == {
+        "nofile": Limit(2, 2)
+    }
+    assert problems == ["p.nofil: is unknown; accepted are nofile"]

@@ -315,6 +315,15 @@ def test_what_comes_next_is_told_of_what_fails_without_a_cause() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("found", "line"),
+    [(sysctl(7, minimum=6), "ok   kernel: vm.x 7"), (sysctl(None, "x"), "???  kernel: x")],
+)
+def test_what_comes_next_is_not_told_where_nothing_falls_short(found: Finding, line: str) -> None:
+    lines = format_report([found._replace(outlook=Outlook("", "", "pass"))])
+    assert (lines[0], len(lines)) == (line, 2)
+
+
 def test_what_passes_is_told_with_its_causes() -> None:
     good = sysctl(7, minimum=6)
     assert format_report([good])[0] == "ok   kernel: vm.x 7"

@@ -123,6 +123,9 @@ def test_a_good_process_whose_files_are_not_read_needs_no_restart() -> None:
     (cause,) = explain(run).causes
     assert (cause.code, cause.remedy.commands) == ("unit-not-reloaded", RELOAD)
     assert cause.remedy.text == "let the manager read its files"
+    after = unit({UNIT: service(), D + "/a.conf": service(LINE)})
+    (cause,) = explain(run, booted=after).causes
+    assert cause.at == Declaration(UNIT, 2, LINE, "65536:131072")
 
 
 def test_a_manager_that_reads_the_same_files_otherwise_refutes_us() -> None:
@@ -210,7 +213,8 @@ def test_what_a_unit_starts_may_set_the_limit(value: int | str) -> None:
     [("ExecStart=prlimit --nofile=1024 x", UNIT), ("ulimit -n 1024", "/usr/bin/x-start")],
 )
 def test_what_cannot_be_edited_safely_is_left_to_a_person(text: str, path: str) -> None:
-    (cause,) = explain(RUN._replace(starters=(starter(text, 1024, path),))).causes
+    facts = unit({UNIT: service(LINE, text)})
+    (cause,) = explain(RUN._replace(starters=(starter(text, 1024, path),)), facts).causes
     assert cause.remedy.commands == ()
 
 
@@ -251,6 +255,8 @@ def test_what_is_right_now_and_wrong_later() -> None:
     assert (codes(verdict), verdict.at_boot) == (["unit-stated-too-low"], LOW)
     verdict = explain(run._replace(loaded=None), FILES_LOW)
     assert verdict.next_start == LOW
+    verdict = explain(run._replace(loaded=None), FILES_LOW, unit({UNIT: service()}))
+    assert codes(verdict) == ["unit-stated-too-low"]
 
 
 @pytest.mark.parametrize("change", [{"may_set": True}, {"starters": (starter("x", 1),)}])
@@ -282,6 +288,12 @@ def test_a_unit_through_pam_has_what_pam_says() -> None:
     assert [one.place for one in cause.shadows] == [f"{UNIT}:2"]
     assert re.match("echo .* >> /etc/security/limits.d/", cause.remedy.lines[0])
     assert cause.remedy.then == ""
+
+
+def test_of_two_lines_of_a_unit_pam_shadows_the_one_that_counts() -> None:
+    facts = through_pam(f"LimitNOFILE=5\n{LINE}")
+    (cause,) = find_start_causes("nofile", WANTED, facts)
+    assert [one.place for one in cause.shadows] == [f"{UNIT}:3"]
 
 
 def test_a_line_of_the_limits_files_keeps_its_own_code() -> None:

@@ -96,6 +96,11 @@ def test_a_cgroup_that_has_not_what_the_files_give() -> None:
     assert cause.at.line == 2
 
 
+def test_a_cgroup_that_may_hold_no_task_at_all() -> None:
+    (cause,) = find_tasks_causes(4000, [service(stated("5000"), seen=0)], ALL)
+    assert cause.text == "files give x.service 5000 tasks, and /sys/x/pids.max has 0"
+
+
 def test_the_default_is_no_line_of_a_slice() -> None:
     known = service(manager="[Manager]\nDefaultTasksMax=5000\n", seen=20)
     (cause,) = find_tasks_causes(4000, [known], ALL)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.services.tasks_causes import (
+    MOST,
     is_heeded,
     predict_default,
     predict_tasks,
@@ -35,6 +36,10 @@ ALL = 20000
         ("0%", 0),
         ("5\u2030", 100),
         ("5\u2031", 10),
+        ("0.9\u2030", 18),
+        ("1.99\u2031", 2),
+        ("99.99%", 19998),
+        ("100.00%", ALL),
         ("0x10", 16),
     ],
 )
@@ -90,3 +95,8 @@ def test_what_a_unit_gets_that_states_nothing() -> None:
 def test_the_line_is_named() -> None:
     (at,) = read_unit_tasks("service", files("[Service]\n#\nTasksMax = 7"))
     assert (at.place, at.text, at.value) == ("/lib/x:3", "TasksMax=7", "7")
+
+
+def test_no_kernel_numbers_more_tasks() -> None:
+    """``PID_MAX_LIMIT`` of include/linux/threads.h."""
+    assert MOST == 4194304

@@ -462,3 +462,21 @@ def test_what_nobody_states_is_stated_for_whom_the_policy_asks_it(
     (cause,) = find_session_causes(SOFT, facts)
     added = f"echo '{written} soft nofile 65536' >> {D}/95-site.conf"
     assert cause.remedy.commands == (("sh", "-c", added),)
+
+
+@pytest.mark.parametrize(
+    ("asked", "hard"),
+    [
+        (None, 65536),
+        (Limit(65536), 65536),
+        (Limit(65536, 131072), 131072),
+        (Limit(65536, 4096), 65536),
+    ],
+)
+def test_a_hard_limit_that_clamps_is_raised_to_what_is_asked_of_it(
+    asked: Limit | None, hard: int
+) -> None:
+    facts = gather({CONF: "* soft nofile 65536\n* hard nofile 2048\n"})._replace(asked=asked)
+    (cause,) = find_session_causes(SOFT, facts)
+    assert cause.code == "pam-hard-clamps-soft"
+    assert f'"* hard nofile {hard}"' in cause.remedy.text

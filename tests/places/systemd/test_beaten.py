@@ -51,3 +51,21 @@ def test_a_line_that_may_count_stays(before: str, after: str) -> None:
 def test_a_continued_line_is_left_whole() -> None:
     text = "[Service]\nLimitNOFILE=\\\n4096\n" + ENOUGH * 60
     assert thin(text).startswith("[Service]\nLimitNOFILE=\\\n4096\n")
+
+
+@pytest.mark.parametrize(
+    ("rows", "gone"),
+    [
+        (["LimitNOFILE=5"] * 50, 0),
+        (["LimitNOFILE=5"] * 52, 2),
+        (["LimitNOFILE=many", *["LimitNOFILE=5"] * 50], 1),
+        (["LimitNOFILE=5", *["LimitNOFILE=5", "LimitNPROC=5"] * 25], 0),
+        (["Nice=5"] * 60, 0),
+    ],
+)
+def test_every_file_loses_what_fifty_later_lines_beat(rows: list[str], gone: int) -> None:
+    source = Source(PATH, "\n".join(["[Service]", *rows]))
+    left = Source(PATH, "\n".join(["[Service]", *[""] * gone, *rows[gone:]]))
+    files = leave_out_beaten(Files(source, (source,), source, (source,)))
+    assert files == Files(left, (left,), left, (left,))
+    assert leave_out_beaten(Files(None)) == Files(None)

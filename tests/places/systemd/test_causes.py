@@ -215,6 +215,18 @@ FAULTS = {
         {UNIT: service(LOW), D + "/a.conf": "", VENDOR_D + "/a.conf": service("LimitNOFILE=5")},
         ["unit-stated-too-low"], [f"{UNIT}:2"],
     ),
+    "the same unit twice, and a drop-in over both": (
+        {UNIT: service(GOOD), VENDOR: service(GOOD), D + "/a.conf": service(LOW)},
+        ["unit-dropin-beats-unit"], [f"{D}/a.conf:2"],
+    ),
+    "the twelfth that can be mended": (
+        {UNIT: service(*["LimitNOFILE=5k"] * 11, "LimitNOFILE=64k:128k")},
+        ["unit-line-ignored"], [f"{UNIT}:13"],
+    ),
+    "more than are tried": (
+        {UNIT: service(*["LimitNOFILE=5k"] * 12, "LimitNOFILE=64k:128k")},
+        ["unit-line-ignored"] * 2, [f"{UNIT}:2", f"{UNIT}:14"],
+    ),
     "a hidden one about something else": (
         {UNIT: service(LOW), D + "/a.conf": "", VENDOR_D + "/a.conf": service("LimitCPU=5")},
         ["unit-stated-too-low"], [f"{UNIT}:2"],
