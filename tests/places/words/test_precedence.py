@@ -346,3 +346,13 @@ def test_each_path_that_only_the_job_knows_is_asked_for() -> None:
     assert taken.asked[:2] == ("--output-dir DIR", "--cache-dir DIR")
     taken = settle(Fact("cache_dir", "c", "--p", ARGUMENT))
     assert taken.section["cache_dir"] == "/here/c"
+
+
+@pytest.mark.parametrize(
+    ("values", "workers"), [((8, "auto"), 1), (("auto", 8), 8), ((8, 9, "auto"), 9)]
+)
+def test_of_numbers_the_largest_counts_and_else_the_last(
+    values: tuple[object, ...], workers: int
+) -> None:
+    facts = [Fact("workers", value, f"a:{at}", FILE) for at, value in enumerate(values)]
+    assert settle(*facts).section["workers"] == workers
