@@ -277,3 +277,26 @@ def test_a_run_works_on_where_work_follows(above: list[str], below: list[str], o
     words = Words("\n".join([*above, "WARNING: Too many open files", *below]))
     (found,) = find_failures(words)
     assert worked_on(words, found, is_last=True) is on
+
+
+@pytest.mark.parametrize(("lines", "code"), [(200, "collective-timeout"), (201, "killed-by-hand")])
+def test_of_what_follows_the_first_of_two_hundred_lines_counts(lines: int, code: str) -> None:
+    first = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1)"
+    text = [*X * 5, first, *X * (lines - 1), "KeyboardInterrupt"]
+    verdict = judge_words(Words("\n".join(text)))
+    assert verdict
+    assert verdict.reason.code == code
+
+
+@pytest.mark.parametrize(
+    ("told", "code"),
+    [
+        ("a.service: State 'stop-sigterm' timed out. Killing.", "killed-by-hand"),
+        (OOM, "cgroup-memory"),
+        ("bash: line 1: 77 Killed python t.py", "job-time"),
+    ],
+)
+def test_only_a_kill_of_which_nothing_is_known_follows_from_an_order(told: str, code: str) -> None:
+    verdict = judge_words(Words(f"{ORDER}\n{told}"))
+    assert verdict
+    assert verdict.reason.code == code
