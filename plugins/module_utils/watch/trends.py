@@ -216,9 +216,7 @@ class Trend:
 
     def _climbs(self) -> bool:
         """Tell whether it grows for longer than a moment, and by more than it goes up and down."""
-        since = self.since
-        if since is None:
-            return False
+        since = self.since or 0.0
         first = next((used for at, used in self.points if at >= since), self.level.used)
         return self.level.used - first >= self.level.limit * _CLIMBED
 

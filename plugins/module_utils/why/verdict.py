@@ -56,12 +56,12 @@ def judge_words(words: Words) -> Verdict | None:
     found = [one for one in find_failures(words) if not is_ignored(words, one)]
     found = _drop_orders(found)
     found = [one for one in found if not worked_on(words, one, one is found[-1])]
-    went_well = ended_well(words, found[-1]) if found else False
+    if not found:
+        return None
+    went_well = ended_well(words, found[-1])
     if went_well:
         return None
     chosen = _choose(words, found)
-    if chosen is None:
-        return None
     needed = find_needed(chosen)
     codes = _narrow(chosen, found)
     if needed and needed[0] == REQUEST and needed[1] >= _HUGE:
@@ -95,7 +95,7 @@ def _drop_orders(found: Sequence[Found]) -> list[Found]:
     return kept
 
 
-def _choose(words: Words, found: Sequence[Found]) -> Found | None:
+def _choose(words: Words, found: Sequence[Found]) -> Found:
     """Return the message that counts: the last one that does not follow from another's end.
 
     An error that came while a limit's was handled follows from it too. Of what follows, the first
@@ -109,7 +109,7 @@ def _choose(words: Words, found: Sequence[Found]) -> Found | None:
         return (causes or plain)[-1]
     if after:
         return next(one for one in after if after[-1].number - one.number <= _EPISODE)
-    return found[-1] if found else None
+    return found[-1]
 
 
 def _narrow(chosen: Found, found: Sequence[Found]) -> tuple[str, ...]:
@@ -142,7 +142,7 @@ def weigh(verdict: Verdict, signs: Sequence[Sign]) -> Verdict:
     reasons = (verdict.reason, *verdict.others)
     worths = (SURE, HINT, AGAINST)
     by_worth = {worth: [one for one in signs if one.worth == worth] for worth in worths}
-    for one in by_worth[SURE][:1]:
+    for one in by_worth[SURE]:
         notes = tuple(sign.text for sign in by_worth[SURE] if sign.code == one.code)
         reason = one.reason or REASONS[one.code]
         return verdict._replace(reason=reason, sure=SHOWN, others=(), notes=notes)

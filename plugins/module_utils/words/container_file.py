@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from ..core.policy_tree import Located
 from ..core.values import UNLIMITED
-from .docker_run import SHM, Container, read_cpus, read_mount, read_pids
+from .docker_run import SHM, Container, find_shm, read_cpus, read_mount, read_pids
 from .facts import JOB, Fact, Stated, Words, join_path, join_words
 from .launchers import read_command, read_variables
 from .quantities import parse_count, parse_pod_quantity, parse_size
@@ -96,15 +96,16 @@ def _read_service(service: object, path: str, environment: Mapping[str, str], fo
     pids = node.first("pids", read_pids, ("pids_limit",), (*limits, "pids"))
     cpus = node.first("cpus", read_cpus, ("cpus",), (*limits, "cpus"))
     shm = node.number("shm", parse_size, "shm_size")
-    ipc, _where = node.text("ipc")
     here = f"{path}:{read_line(service)}"
-    if shm is None and not ipc:
-        shm, node.at["shm"] = SHM, f"{here}, no shm_size"
+    node.at.setdefault("shm", f"{here}, no shm_size")
+    own_shm = find_shm(node.text("ipc")[0], shm)
+    if own_shm is None:
+        del node.at["shm"]
     stated = Stated(
         "new-container:docker",
         node.at,
         _whole(memory),
-        None if ipc == "host" else _whole(shm),
+        own_shm,
         pids=_whole(pids),
         cpus=cpus,
         nofile=_read_ulimit(node, "nofile"),

@@ -96,7 +96,7 @@ class _Limits:
 
     def __init__(self, where: str) -> None:
         self.where = where
-        self.stated: dict[str, object] = {}
+        self.stated: dict[str, float | None] = {}
         self.variables: list[tuple[str, str]] = []
         self.mounts: list[tuple[str, str]] = []
         self.problems: list[str] = []
@@ -125,11 +125,20 @@ class _Limits:
             self.folder = value
 
     def finish(self) -> Stated:
-        if self.ipc not in ("host", ""):
-            self.stated.pop("shm", None)
-        elif not self.ipc:
-            self.stated.setdefault("shm", SHM)
+        shm = find_shm(self.ipc, self.stated.pop("shm", None))
+        if shm is not None:
+            self.stated["shm"] = shm
         return Stated("new-container:docker", dict.fromkeys(self.stated, self.where), **self.stated)  # type: ignore[arg-type]
+
+
+def find_shm(ipc: str, stated: float | None) -> int | None:
+    """Return the bytes of /dev/shm; ``None`` where it is the host's, or another container's.
+
+    :param ipc: The mode; of those the container has its own in these alone.
+    """
+    if ipc not in ("", "private", "shareable"):
+        return None
+    return SHM if stated is None else int(stated)
 
 
 def read_ulimit(text: str) -> dict[str, int]:

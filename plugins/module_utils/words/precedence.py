@@ -89,7 +89,7 @@ def take(words: Words, stated: Mapping[str, object], folder: str) -> Taken:
             section.setdefault(top, {})[below] = fact.value  # type: ignore[index]
         elif not below:
             section[top] = fact.value
-    told = [_tell(key, choice.chosen[key]) for key in _order(choice) if _is_told(key, stated)]
+    told = [_tell(key, choice.chosen[key]) for key in _list_told(choice, stated)]
     return Taken(
         section,
         tuple(told),
@@ -100,16 +100,12 @@ def take(words: Words, stated: Mapping[str, object], folder: str) -> Taken:
     )
 
 
-def _order(choice: _Choice) -> list[str]:
-    """Return the keys in the order of the policy's reference."""
+def _list_told(choice: _Choice, stated: Mapping[str, object]) -> list[str]:
+    """Return the keys of a policy that words state, in the order of its reference."""
     keys = list(KEYS)
-    tops = {key: key.partition(".")[0] for key in choice.chosen}
-    return sorted(choice.chosen, key=lambda key: keys.index(tops[key]) if tops[key] in keys else -1)
-
-
-def _is_told(key: str, stated: Mapping[str, object]) -> bool:
-    name = key.partition(".")[0]
-    return key not in stated and name in KEYS and name != "gpus"
+    tops = {key: key.partition(".")[0] for key in choice.chosen if key not in stated}
+    told = [key for key, top in tops.items() if top in KEYS and top != "gpus"]
+    return sorted(told, key=lambda key: keys.index(tops[key]))
 
 
 def _tell(key: str, fact: Fact) -> str:
@@ -296,8 +292,8 @@ class _Workings:
     def _find_world(self) -> None:
         """Find the processes of all nodes, with which each one of this node talks."""
         ranks, nodes = self.chosen.get("ranks_per_node"), self.chosen.get("nodes")
-        number = _number(ranks) * _number(nodes) if ranks and nodes else 0
-        if ranks and nodes and number > _number(ranks) > 0:
+        if ranks and nodes and _number(ranks) > 0 and _number(nodes) > 1:
+            number = _number(ranks) * _number(nodes)
             self.chosen["world_size"] = nodes._replace(key="world_size", value=number)
 
     @staticmethod
@@ -338,14 +334,14 @@ class _Workings:
             _number(self.chosen[key]) if key in self.chosen else 0
             for key in ("samples", "length", "pixels")
         )
+        if samples < 1:
+            self._assume("batch_size", 64 * _MIB, "no word says how many samples")
+            return
         each, of = _SAMPLE, "of 1 MiB"
         if length > 0:
             each, of = length * _TOKEN, f"of {length} tokens"
         elif pixels > 0:
             each, of = pixels**2 * _PIXEL, f"of {pixels} x {pixels} pixels"
-        if samples < 1:
-            self._assume("batch_size", 64 * _MIB, "no word says how many samples")
-            return
         size = min(-(-samples * each // _MIB) * _MIB, _LONGEST_BATCH)
         self._assume("batch_size", size, f"{samples} sample{'s' * (samples != 1)} {of}")
 
@@ -371,7 +367,7 @@ class _Workings:
         if ranks:
             key = "deepspeed.gpus_per_node"
             self.chosen[key] = ranks._replace(key=key)
-        if nodes and isinstance(nodes.value, int) and nodes.value > 0:
+        if nodes and _number(nodes) > 0:
             self.chosen["deepspeed.nodes"] = nodes._replace(key="deepspeed.nodes")
         parameters = self._find_parameters()
         if parameters is None:

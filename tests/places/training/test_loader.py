@@ -45,6 +45,7 @@ MIB, GIB = 2**20, 2**30
         # A worker whose data set keeps files open needs more than the process that trains.
         (Training(prefetch=2, tensors_per_batch=1, dataset_files=500), 1, 518),
         (Training(dataset_files=7), 0, 12),
+        (Training(), 0, 5),
     ],
 )
 def test_how_many_descriptors(run: Training, workers: int, needed: int) -> None:
@@ -337,3 +338,81 @@ def test_forked_workers_keep_the_states_of_a_model(run: Training, kept: int) -> 
 )
 def test_a_model_of_which_nobody_said_the_size_takes_nothing(run: DeepSpeed) -> None:
     assert find_floor(run) == Floor(0, 0)
+
+
+FILES = Training(dataset_files=500, epochs=1, prefetch=2, tensors_per_batch=2)
+NAMES = FILES._replace(sharing="file_system")
+
+
+@pytest.mark.parametrize(
+    ("run", "needed"),
+    [
+        (FILES, 532),
+        (FILES._replace(loaders=2), 564),
+        (FILES._replace(loaders=3), 596),
+        (FILES._replace(epochs=2), 534),
+        (FILES._replace(epochs=2, hold=1), 536),
+        (FILES._replace(loaders=2, hold=1), 566),
+        (FILES._replace(start_method="spawn"), 532),
+        (FILES._replace(start_method="spawn", loaders=2, epochs=2), 532),
+        # Of names, each worker is connected to its manager, or to all that were there before.
+        (NAMES, 525),
+        (NAMES._replace(epochs=2), 528),
+        (NAMES._replace(loaders=2), 546),
+        (NAMES._replace(loaders=3), 564),
+    ],
+)
+def test_how_many_descriptors_a_worker_has(run: Training, needed: int) -> None:
+    """Four workers, of which each has more than the process that trains."""
+    assert count_descriptors(run, 4) == needed
+
+
+@pytest.mark.parametrize(
+    ("run", "pages"),
+    [
+        (Training(), 22),
+        (Training(tensors_per_batch=1), 22 + 5),
+        (Training(batch_size=4096), 22 + 5),
+        (Training(batch_size=4096, tensors_per_batch=1), 22 + 10),
+        (Training(epochs=1), 11),
+    ],
+)
+def test_the_shared_memory_of_one_worker(run: Training, pages: int) -> None:
+    assert count_shared_memory(run, 1) == pages * 4096
+
+
+@pytest.mark.parametrize(
+    ("prefetch", "tensors", "heap"), [(2, 2, 6), (3, 2, 7), (4, 2, 7), (2, 1, 6), (3, 1, 8)]
+)
+def test_how_much_a_heap_keeps(prefetch: int, tensors: int, heap: int) -> None:
+    run = Training(batch_size=2 * MIB, prefetch=prefetch, tensors_per_batch=tensors)
+    assert find_worker_memory(run) == (16 + heap) * MIB
+
+
+@pytest.mark.parametrize(
+    ("run", "mappings", "memory", "addresses"),
+    [
+        (Training(), 350, 160, 700),
+        (Training(library="accelerate"), 366, 205, 750),
+        (Training(library="transformers"), 462, 275, 820),
+        (Training(library="trl"), 887, 330, 2100),
+        (Training(deepspeed=DeepSpeed(2)), 514, 290, 1850),
+        (Training(deepspeed=DeepSpeed(3)), 514, 290, 1650),
+    ],
+)
+def test_what_a_process_takes_before_its_workers(
+    run: Training, mappings: int, memory: int, addresses: int
+) -> None:
+    assert count_mappings(run, 0) == mappings
+    assert count_memory(run, 0) == memory * MIB
+    assert count_addresses(run, 0) == addresses * MIB
+
+
+@pytest.mark.parametrize(("method", "each"), [("fork", 16), ("spawn", 160), ("forkserver", 160)])
+def test_what_a_worker_takes_by_how_it_is_started(method: str, each: int) -> None:
+    assert find_worker_memory(Training(start_method=method)) == each * MIB
+
+
+def test_without_a_bound_no_worker_is_planned() -> None:
+    assert plan_workers([]).workers == 0
+    assert plan_workers([], 3).workers == 3

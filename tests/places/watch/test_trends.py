@@ -242,3 +242,9 @@ def test_the_first_limit_that_will_be_full_is_the_soonest() -> None:
     for pid, used in ((1, 500), (2, 600), (3, 400)):
         history.follow(Level(NOFILE, used, 1000, f"process {pid} (x)", pid), 10.0)
     assert history.find_soonest() == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize(("second", "points"), [(0.019, 1), (0.02, 2), (0.021, 2)])
+def test_two_points_are_a_fiftieth_of_a_second_apart(second: float, points: int) -> None:
+    assert len(follow((0, 500), (second, 600)).points) == points
+    assert len(follow((0, 500), (second, 500)).points) == 1

@@ -17,6 +17,7 @@ from mlhost_limits.why.log_text import (
     Words,
     find_block,
     find_failures,
+    list_pids,
     worked_on,
 )
 from mlhost_limits.why.reasons import REASONS
@@ -277,3 +278,100 @@ def test_a_run_works_on_where_work_follows(above: list[str], below: list[str], o
     words = Words("\n".join([*above, "WARNING: Too many open files", *below]))
     (found,) = find_failures(words)
     assert worked_on(words, found, is_last=True) is on
+
+
+@pytest.mark.parametrize(("lines", "code"), [(200, "collective-timeout"), (201, "killed-by-hand")])
+def test_of_what_follows_the_first_of_two_hundred_lines_counts(lines: int, code: str) -> None:
+    first = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1)"
+    text = [*X * 5, first, *X * (lines - 1), "KeyboardInterrupt"]
+    verdict = judge_words(Words("\n".join(text)))
+    assert verdict
+    assert verdict.reason.code == code
+
+
+@pytest.mark.parametrize(
+    ("told", "code"),
+    [
+        ("a.service: State 'stop-sigterm' timed out. Killing.", "killed-by-hand"),
+        (OOM, "cgroup-memory"),
+        ("bash: line 1: 77 Killed python t.py", "job-time"),
+    ],
+)
+def test_only_a_kill_of_which_nothing_is_known_follows_from_an_order(told: str, code: str) -> None:
+    verdict = judge_words(Words(f"{ORDER}\n{told}"))
+    assert verdict
+    assert verdict.reason.code == code
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "is_told"),
+    [
+        ([], [], True),
+        ([], ["Exception ignored in: <x>"], True),
+        ([], [*X, "Exception ignored in: <x>"], True),
+        (["Exception ignored in: <x>"], [], False),
+        (["Exception ignored in: <x>", "Traceback (most recent call last):"], [], False),
+        (["Exception ignored in: <x>", "Traceback (most recent call last):", "  File"], [], False),
+        (["Exception ignored in: <x>", *[" y"] * 58], [], False),
+        (["Exception ignored in: <x>", *[" y"] * 59], [], True),
+        (["Exception ignored in: <x>", "y"], [], True),
+    ],
+)
+def test_what_python_ignores_is_no_end(above: list[str], below: list[str], is_told: bool) -> None:
+    verdict = judge_words(Words("\n".join([*above, FILES, *below])))
+    assert (verdict is not None) is is_told
+
+
+@pytest.mark.parametrize(
+    ("text", "pids"),
+    [
+        ("Killed process 12 (python), pid=7", {12, 7}),
+        ("bash: line 3:  99 Killed", {99}),
+        ("PIDs: 5 of stepid 6", {5}),
+        ("nobody", set()),
+    ],
+)
+def test_the_processes_that_a_text_names(text: str, pids: set[int]) -> None:
+    assert list_pids(text) == pids
+
+
+TRACE = "Traceback (most recent call last):"
+
+
+@pytest.mark.parametrize(
+    ("above", "first"),
+    [
+        (["a", "b", TRACE], TRACE),
+        (["a", "b", TRACE, " f"], TRACE),
+        (["a", "b", TRACE, " f", " g"], TRACE),
+        (["a", TRACE, *[" f"] * 8], TRACE),
+        (["a", TRACE, "b"], TRACE),
+        (["a", TRACE, "b", "c", "d", "e", "f"], "c"),
+        (["a", TRACE, *[" f"] * 59], " f"),
+        (["a", TRACE, *[" f"] * 58], TRACE),
+        (["a"], "a"),
+        ([], "E"),
+    ],
+)
+def test_a_block_begins_with_its_traceback(above: list[str], first: str) -> None:
+    block = find_block(Words("\n".join([*above, "E", *"12345"])), len(above)).split("\n")
+    assert block[0] == first
+    assert block[-5:] == ["E", *"1234"]
+
+
+@pytest.mark.parametrize(
+    ("path", "others"),
+    [
+        *(("/mnt/usb/a", ["file-system"]), ("/media/u/a", ["file-system"])),
+        *(("/run/media/u/a", ["file-system"]), ("/srv/a", []), ("/run/mnt/a", [])),
+    ],
+)
+def test_a_file_of_what_is_mounted_may_be_too_large_for_it(path: str, others: list[str]) -> None:
+    verdict = judge_words(Words(f"OSError: [Errno 27] File too large: '{path}'"))
+    assert verdict
+    assert [one.code for one in (verdict.reason, *verdict.others)] == ["fsize", *others]
+
+
+def test_each_of_two_lines_is_found_that_end_alike() -> None:
+    words = Words("\n".join(["OSError: Too many open files"] * 3))
+    assert [one.number for one in find_failures(words)] == [0, 1, 2]

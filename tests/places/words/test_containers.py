@@ -75,8 +75,18 @@ def test_the_service_that_trains_is_read() -> None:
 def test_a_service_has_64_mib_where_nobody_says_otherwise() -> None:
     (stated,) = read(COMPOSE.replace("shm_size: ${SHM:-2gb}", "restart: always")).stated
     assert (stated.shm, stated.at["shm"]) == (2**26, "run.yaml:5, no shm_size")
-    (stated,) = read(COMPOSE.replace("shm_size: ${SHM:-2gb}", "ipc: host")).stated
-    assert stated.shm is None
+
+
+@pytest.mark.parametrize(
+    ("words", "size"),
+    [
+        *(("ipc: host", None), ("ipc: host, shm_size: 1g", None), ("ipc: 'service:a'", None)),
+        *(("ipc: private", 2**26), ("ipc: shareable, shm_size: 1g", 2**30), ("shm_size: 0", 2**26)),
+    ],
+)
+def test_a_service_has_a_size_where_shared_memory_is_its_own(words: str, size: int | None) -> None:
+    (stated,) = read(f"services: {{a: {{command: python t.py, {words}}}}}").stated
+    assert (stated.shm, "shm" in stated.at) == (size, size is not None)
 
 
 def test_several_services_that_train_are_named() -> None:

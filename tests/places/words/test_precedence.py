@@ -16,6 +16,7 @@ from mlhost_limits.words.facts import (
     LAUNCHER,
     LAUNCHER_FILE,
     MEASURED,
+    NAMED,
     ZERO,
     Fact,
     Words,
@@ -252,3 +253,106 @@ def test_without_accumulation_a_library_keeps_what_one_step_keeps() -> None:
     steps = Fact("gradient_accumulation", 1, "a:1", FILE)
     taken = take(Words((seen("hold", 5), steps), library="transformers"), {}, "/here")
     assert kept == taken.section["hold"]
+
+
+@pytest.mark.parametrize(("nodes", "told"), [(0, None), (1, 1), (2, 2), ("auto", None)])
+def test_deepspeed_is_told_of_nodes_that_are_known(nodes: object, told: int | None) -> None:
+    taken = settle(
+        Fact("deepspeed.stage", 2, "d:1", ZERO),
+        Fact("nodes", nodes, "--nnodes", LAUNCHER),
+        **{"deepspeed.parameters": "2e9"},
+    )
+    deepspeed = taken.section["deepspeed"]
+    assert isinstance(deepspeed, dict)
+    assert deepspeed.get("nodes") == told
+
+
+@pytest.mark.parametrize(
+    ("nodes", "ranks", "world"),
+    [(3, 2, 6), (2, 2, 4), (2, 1, 2), (2, 0, None), (1, 2, None), (0, 2, None), ("auto", 2, None)],
+)
+def test_the_processes_of_all_nodes_are_a_product(
+    nodes: object, ranks: int, world: int | None
+) -> None:
+    taken = settle(
+        Fact("nodes", nodes, "--nnodes", LAUNCHER), Fact("ranks_per_node", ranks, "--n", LAUNCHER)
+    )
+    assert taken.section.get("world_size") == world
+
+
+@pytest.mark.parametrize(
+    ("world", "nodes", "ranks"),
+    [(0, 1, 1), (1, 2, 1), (3, 2, 2), (4, 2, 2), (5, 2, 3), (4, 0, 4), ("auto", 2, 8)],
+)
+def test_the_processes_of_all_nodes_are_divided(world: object, nodes: int, ranks: int) -> None:
+    taken = settle(Fact("world", world, "--w", LAUNCHER), Fact("nodes", nodes, "--n", LAUNCHER))
+    assert taken.section["ranks_per_node"] == ranks
+
+
+@pytest.mark.parametrize(
+    ("words", "size"),
+    [
+        ({"samples": 0}, 64),
+        ({"samples": 1}, 1),
+        ({"samples": 2}, 2),
+        ({"samples": 2, "length": 0}, 2),
+        ({"samples": 2**20, "length": 1}, 24),
+        ({"samples": 2**20, "length": 1, "pixels": 2}, 24),
+        ({"samples": 2**20, "pixels": 1}, 12),
+        ({"samples": 2**20, "length": 0, "pixels": 1}, 12),
+        ({"samples": 2, "pixels": 0}, 2),
+    ],
+)
+def test_the_size_of_a_batch_is_worked_out(words: dict[str, int], size: int) -> None:
+    taken = settle(*(Fact(key, value, f"--{key}", ARGUMENT) for key, value in words.items()))
+    assert taken.section["batch_size"] == size * 2**20
+
+
+def test_workers_by_the_gpus_are_one_at_least() -> None:
+    auto = Fact("workers", "auto", "--w", ARGUMENT)
+    for gpus, workers in ((0, 1), (1, 1), (2, 2)):
+        taken = settle(auto, Fact("gpus.count", gpus, "--g", ARGUMENT))
+        assert taken.section["workers"] == workers
+
+
+@pytest.mark.parametrize(("steps", "hold"), [(0, 4), (1, 4), (2, 2), (3, 0)])
+def test_what_accumulation_keeps_is_not_held_twice(steps: int, hold: int) -> None:
+    words = Words((seen("hold", 5),), library="transformers")
+    assert take(words, {"gradient_accumulation": steps}, "/here").section["hold"] == hold
+
+
+def test_what_files_say_alike_is_refused_by_nobody() -> None:
+    twice = [Fact("workers", 2, where, FILE) for where in ("a:1", "b:1")]
+    assert settle(*twice).problems == ()
+    for more in (2, 3, 4):
+        files = [Fact("workers", number, f"{number}:1", FILE) for number in range(more)]
+        (problem,) = settle(*files).problems
+        told = " and ".join(f"{number}:1 says {number}" for number in range(min(more, 3)))
+        assert problem.startswith(f"workers: {told}, and nothing says which file counts;")
+
+
+def test_parameters_that_are_no_number_are_refused_elsewhere() -> None:
+    zero = Fact("deepspeed.stage", 3, "d:1", ZERO)
+    assert settle(zero, **{"deepspeed.parameters": "many"}).problems == ()
+    taken = settle(zero, Fact("deepspeed.parameters", 5, "x:1", NAMED))
+    deepspeed = taken.section["deepspeed"]
+    assert isinstance(deepspeed, dict)
+    assert deepspeed["largest_layer"] == 1
+
+
+def test_each_path_that_only_the_job_knows_is_asked_for() -> None:
+    auto = [Fact(key, "auto", "--p", ARGUMENT) for key in ("cache_dir", "output_dir")]
+    taken = settle(*auto)
+    assert taken.asked[:2] == ("--output-dir DIR", "--cache-dir DIR")
+    taken = settle(Fact("cache_dir", "c", "--p", ARGUMENT))
+    assert taken.section["cache_dir"] == "/here/c"
+
+
+@pytest.mark.parametrize(
+    ("values", "workers"), [((8, "auto"), 1), (("auto", 8), 8), ((8, 9, "auto"), 9)]
+)
+def test_of_numbers_the_largest_counts_and_else_the_last(
+    values: tuple[object, ...], workers: int
+) -> None:
+    facts = [Fact("workers", value, f"a:{at}", FILE) for at, value in enumerate(values)]
+    assert settle(*facts).section["workers"] == workers

@@ -137,6 +137,7 @@ def test_variables_are_filled_in(text: str, expanded: str) -> None:
         ("python t.py \\\n  --num_workers 3 \\\n  > log 2>&1 &", 3),
         ("declare -x W=3\npython t.py --num_workers $W", 3),
         ("export W=3\npython t.py --num_workers $W", 3),
+        ("for W in 3\ndo python t.py --num_workers $W; done", 3),
         ("for W in\npython t.py --num_workers 3", 3),
         ("cat <<END\na\npython t.py --num_workers 4\nEND\npython t.py --num_workers 3", 3),
         ("#SBATCH -c 3\npython t.py --num_workers $SLURM_CPUS_PER_TASK", 3),
