@@ -35,6 +35,8 @@ _VARIABLE = re.compile(
 _HERE = re.compile(r"<<-?\s*[\"']?([A-Za-z_]\w*)[\"']?")
 _MOST_LINES = 20_000
 _MOST_JOINED = 200
+_MOST_ASSIGNED = 16
+"""In one line, whose text is gone through again for each."""
 _LONGEST = 2**16
 _JOB = {
     "-n": "--ntasks",
@@ -89,7 +91,7 @@ def _read_line(
     if array:
         variables[array[1]] = _flatten(expand(array[2].rstrip().rstrip(")"), variables))
         return
-    for whole, ended in split_ended(expand(line.text, variables)):
+    for whole, ended in _split_line(line.text, variables):
         words = skip_keywords(whole)
         assigned = _find_assigned(words)
         if assigned:
@@ -107,6 +109,21 @@ def _read_line(
         at_once.see(whole, ended == "&", None, where)
 
 
+def _split_line(text: str, variables: Mapping[str, str]) -> Iterator[tuple[list[str], str]]:
+    """Yield the commands of a line, each with what is assigned in those before it.
+
+    :param variables: They may change meanwhile.
+    """
+    commands = list(split_ended(expand(text, variables)))
+    known, at, again = dict(variables), 0, _MOST_ASSIGNED
+    while at < len(commands):
+        if again and known != variables:
+            commands = list(split_ended(expand(text, variables)))
+            known, again = dict(variables), again - 1
+        yield from commands[at : at + 1]
+        at += 1
+
+
 def _read_ulimit(words: list[str], where: str) -> Iterator[Ulimit]:
     """Yield what ``ulimit -Sn 1024`` sets; without a value it only tells."""
     letter, bounds = "f", ""
@@ -119,9 +136,10 @@ def _read_ulimit(words: list[str], where: str) -> Iterator[Ulimit]:
 
 
 def _find_assigned(words: list[str]) -> dict[str, str]:
-    """Return what a command assigns, if it does nothing else; of a loop, its first value."""
+    """Return what a command assigns, if it does nothing else; of a loop, its largest number."""
     if words[:1] == ["for"] and words[2:3] == ["in"] and len(words) > 3:
-        return {words[1]: words[3]}
+        counts = all(re.fullmatch("[0-9]{1,9}", word) for word in words[3:])
+        return {words[1]: max(words[3:], key=int) if counts else words[3]}
     if words[:1] and words[0] in ("export", "local", "readonly", "declare", "typeset"):
         words = [word for word in words[1:] if not word.startswith("-")]
     pairs = [_ASSIGNED.fullmatch(word) for word in words]

@@ -55,6 +55,25 @@ def test_a_variable_that_nobody_sets_is_named_with_its_line() -> None:
     assert take(read(JOB), {"output_dir": "/x"}, "/here").problems == ()
 
 
+@pytest.mark.parametrize(
+    ("text", "workers"),
+    [
+        ("for W in 3; do python t.py --num_workers $W; done", 3),
+        ("for W in 3 12 5; do python t.py --num_workers $W; done", 12),
+        ("for W in 3 auto; do python t.py --num_workers $W; done", 3),
+        ("W=3; python t.py --num_workers $W", 3),
+        ("W=3; W=4; python t.py --num_workers $W", 4),
+        ("W=3; python t.py --num_workers $W; W=9", 3),
+        ("W=3 && V=$W && python t.py --num_workers $V", 3),
+        ("export W=3; python t.py --num_workers ${W}", 3),
+        (";".join(f"A{at}=1" for at in range(15)) + ";W=3;python t.py --num_workers $W", 3),
+    ],
+)
+def test_a_line_uses_what_it_assigns(text: str, workers: int) -> None:
+    taken = take(read(text), {}, "/here")
+    assert (taken.section["workers"], taken.problems) == (workers, ())
+
+
 def test_what_only_the_job_knows_is_asked_for() -> None:
     taken = take(read("python t.py --output_dir /scratch/$SLURM_JOB_ID"), {}, "/here")
     assert "output_dir" not in taken.section
@@ -132,7 +151,7 @@ def test_variables_are_filled_in(text: str, expanded: str) -> None:
         ('python t.py --name "a\nb" --num_workers 3', 3),
         ("python t.py --name 'a\n\nb' \\\n --num_workers 3", 3),
         ("if true; then python t.py --num_workers 3; fi", 3),
-        ("for W in 3 4; do\n python t.py --num_workers $W\ndone", 3),
+        ("for W in 3 4; do\n python t.py --num_workers $W\ndone", 4),
         ("A=(--num_workers 3 # it's few\n)\npython t.py ${A[@]}", 3),
         ("python t.py \\\n  --num_workers 3 \\\n  > log 2>&1 &", 3),
         ("declare -x W=3\npython t.py --num_workers $W", 3),
