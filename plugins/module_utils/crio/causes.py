@@ -122,7 +122,7 @@ def describe_excess(ulimit: Ulimit, facts: CrioFacts) -> str:
 
 def _find_stoppers(facts: CrioFacts, policy: ContainerPolicy) -> Iterator[Cause]:
     for item, ulimit in find_excess(facts.stated, facts).items():
-        ceiling = facts.ceilings.get(item, Rlimit(0, UNLIMITED)).hard
+        ceiling = facts.ceilings[item].hard if item in facts.ceilings else UNLIMITED
         most = min(ceiling, facts.nr_open) if item == "nofile" else ceiling
         target = policy.choose(item, ulimit.limit, most)
         text = f"{cite(ulimit.at)}: {describe_excess(ulimit, facts)}"
@@ -167,7 +167,7 @@ def _explain_limit(
             yield Cause("crio-conf-line", text, remedy, winner.at, shadows)
         return
     most = facts.nr_open if item == "nofile" else UNLIMITED
-    entry = format_entry(item, policy.choose(item, Rlimit(0, most)))
+    entry = format_entry(item, policy.choose(item, Rlimit(most, most)))
     block = given.block
     if block and shadows:
         text = f"{cite(block.at)} replaces the list that states {item}, and leaves it out"
