@@ -158,10 +158,10 @@ def _explain_limit(
     wanted: Requirement, facts: CrioFacts, policy: ContainerPolicy
 ) -> Iterator[Cause]:
     given, item = facts.defaults, wanted.item
-    winner, value = given.ulimits.get(item), find_given(wanted, given)
+    winner = given.ulimits.get(item)
     shadows = _find_earlier(wanted, facts)
-    if winner and value is not None:
-        if not wanted.is_met_by(value):
+    if winner:
+        if not wanted.is_met_by(wanted.pick(winner.limit)):
             text = f"{cite(winner.at)} gives containers {format_entry(item, winner.limit)}"
             remedy = _then_restart(rewrite_entry(winner, policy.choose(item, winner.limit)))
             yield Cause("crio-conf-line", text, remedy, winner.at, shadows)
