@@ -122,7 +122,7 @@ def describe_excess(ulimit: Ulimit, facts: CrioFacts) -> str:
 
 def _find_stoppers(facts: CrioFacts, policy: ContainerPolicy) -> Iterator[Cause]:
     for item, ulimit in find_excess(facts.stated, facts).items():
-        ceiling = facts.ceilings.get(item, Rlimit(0, UNLIMITED)).hard
+        ceiling = facts.ceilings[item].hard if item in facts.ceilings else UNLIMITED
         most = min(ceiling, facts.nr_open) if item == "nofile" else ceiling
         target = policy.choose(item, ulimit.limit, most)
         text = f"{cite(ulimit.at)}: {describe_excess(ulimit, facts)}"
@@ -158,16 +158,16 @@ def _explain_limit(
     wanted: Requirement, facts: CrioFacts, policy: ContainerPolicy
 ) -> Iterator[Cause]:
     given, item = facts.defaults, wanted.item
-    winner, value = given.ulimits.get(item), find_given(wanted, given)
+    winner = given.ulimits.get(item)
     shadows = _find_earlier(wanted, facts)
-    if winner and value is not None:
-        if not wanted.is_met_by(value):
+    if winner:
+        if not wanted.is_met_by(wanted.pick(winner.limit)):
             text = f"{cite(winner.at)} gives containers {format_entry(item, winner.limit)}"
             remedy = _then_restart(rewrite_entry(winner, policy.choose(item, winner.limit)))
             yield Cause("crio-conf-line", text, remedy, winner.at, shadows)
         return
     most = facts.nr_open if item == "nofile" else UNLIMITED
-    entry = format_entry(item, policy.choose(item, Rlimit(0, most)))
+    entry = format_entry(item, policy.choose(item, Rlimit(most, most)))
     block = given.block
     if block and shadows:
         text = f"{cite(block.at)} replaces the list that states {item}, and leaves it out"

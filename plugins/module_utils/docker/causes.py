@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..containers.policy import SHM
 from ..core.cause import Cause, Remedy, search
 from ..core.finding import FAIL, PASS, Requirement
-from ..core.json_text import find_members
+from ..core.json_text import find_members, line_of
 from ..core.values import Declaration, Rlimit
 from .daemon_json import Entry, StatedDefault, read_entries, read_members, walk_entries
 from .dockerd_flags import CONFIG_PATH
@@ -78,8 +78,9 @@ def _find_second(key: str, world: World) -> Declaration | None:
         return None  # It is no object at all.
     if len(members) < 2:
         return None
-    number = text.count("\n", 0, members[-1].start) + 1
-    return Declaration(world.path, number, text[members[-1].start : members[-1].end], "")
+    last = members[-1]
+    line = line_of(text, last.start)
+    return Declaration(world.path, line, text[last.start : last.end], "")
 
 
 def _blame_second(at: Declaration) -> Cause:

@@ -202,14 +202,11 @@ def read_entries(text: str, path: str, members: Iterable[Member]) -> list[Entry]
 
 
 def _read_entry(text: str, path: str, member: Member) -> Entry:
-    pairs: Iterable[tuple[str, object]] | None = None
+    pairs = None
     written = text[member.start : member.end]
     if isinstance(member.value, dict):
-        pairs = member.value.items()
-        # A colon more than the key's own and one for each member: one may be repeated.
-        if written.count(":") > len(member.value) + 1:
-            inner = find_members(text, path, member.value_start)
-            pairs = ((field.key, field.value) for field in inner)
+        inner = find_members(text, path, member.value_start)
+        pairs = [(field.key, field.value) for field in inner]
     return make_entry(member.key, member.value, pairs, line_of(text, member.start), written)
 
 

@@ -11,6 +11,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 
 from ..containers.policy import SHM, ContainerPolicy
 from ..core.cause import Remedy
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _FLAGS = {ULIMITS_KEY: "default-ulimit", SHM_KEY: "default-shm-size"}
 _TOLD = "has changed since the check, or cannot be: nothing was done; run the check again"
+_BETWEEN = re.compile(r'"(?:[^"\\]|\\.)*"|[,}\n]')
+"""Where white space may begin in JSON; what stands in a string is skipped with it."""
 _PLAIN = re.compile(r"[A-Za-z0-9=:+./-]+")
 
 
@@ -299,13 +302,16 @@ def keep_lines(before: str, after: str) -> str:
 
     Line ends between two values are white space: behind the edit stand as many as there were.
     """
-    shorter = min(len(before), len(after))
-    head = next((at for at in range(shorter) if before[at] != after[at]), shorter)
-    rest = shorter - head
-    tail = next((at for at in range(rest) if before[-1 - at] != after[-1 - at]), rest)
-    while tail and after[-tail] not in ",}":
-        tail -= 1
+    tail = _count_alike(before[::-1], after[::-1])
+    lengths = (len(after) - found.start() for found in _BETWEEN.finditer(after))
+    tail = next((length for length in lengths if length <= tail), 0)
+    head = _count_alike(before[: len(before) - tail], after[: len(after) - tail])
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     if new.count("\n") != old.count("\n"):
         new = " ".join(new.split("\n")) + "\n" * old.count("\n")
     return after[:head] + new + after[len(after) - tail :]
+
+
+def _count_alike(one: str, other: str) -> int:
+    """Return how many characters two texts begin with alike."""
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, other))))

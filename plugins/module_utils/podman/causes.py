@@ -174,17 +174,18 @@ def _explain_limit(
     wanted: Requirement, facts: PodmanFacts, policy: ContainerPolicy
 ) -> tuple[Cause, ...]:
     given, item = facts.defaults, wanted.item
-    winner, value = given.ulimits.get(item), find_given(wanted, given)
+    winner = given.ulimits.get(item)
     earlier = _find_earlier(wanted, facts.stated)
-    if winner is not None and value is not None:
-        if wanted.is_met_by(value):
+    if winner is not None:
+        if wanted.is_met_by(wanted.pick(winner.limit)):
             return ()
         target = policy.choose(item, winner.limit)
         whose = f" (of {facts.user or 'root'}'s own)" if USERS_MAIN in winner.at.path else ""
         text = f"{cite(winner.at)} gives new containers {format_entry(item, winner.limit)}{whose}"
         shadows = tuple(one.at for one in earlier)
         return (Cause("podman-conf-line", text, rewrite_entry(winner, target), winner.at, shadows),)
-    target = policy.choose(item, Rlimit(0, UNLIMITED if item != "nofile" else facts.nr_open))
+    most = facts.nr_open if item == "nofile" else UNLIMITED
+    target = policy.choose(item, Rlimit(most, most))
     if given.block is not None and earlier:
         text = f"{cite(given.block.at)} replaces the list that states {item}, and leaves it out"
         remedy = insert_entry(format_entry(item, target), given.block.at)

@@ -9,7 +9,7 @@ from ..core.cause import Cause, Link, Remedy, append_line, cite, replace_line
 from ..core.finding import FAIL, PASS, UNKNOWN
 from ..core.forecast import Forecast
 from ..core.line_edit import edit_value
-from ..core.values import Declaration, NamedTuple, format_quantity
+from ..core.values import UNLIMITED, Declaration, NamedTuple, format_quantity
 from .boot_mounts import Mount, find_mounts
 from .model import FSTAB, SHM, Quota, find_default, find_lines, find_size_for, format_line
 
@@ -23,7 +23,7 @@ def foretell_shm(size: int, fstab: str, scripts: Mapping[str, str]) -> Forecast:
     if mounts:
         at = mounts[0].at
         return Forecast(UNKNOWN, None, at, reason=f"{at.place} mounts it anew")
-    least, most = (find_lines(fstab, memory) for memory in (0, 2**60))
+    least, most = (find_lines(fstab, memory) for memory in (0, UNLIMITED))
     if not least or least[0].value != most[0].value:
         return Forecast(UNKNOWN, reason="its size depends on the memory of the host")
     line = least[0]

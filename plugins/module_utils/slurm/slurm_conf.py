@@ -137,11 +137,11 @@ def _join_lines(text: str) -> Iterator[tuple[int, str, str]]:
 
 def _strip_comment(row: str) -> str:
     """Return a row up to a ``#`` that no backslash stands before, itself not escaped."""
-    slashes = 0
+    escaped = False
     for index, char in enumerate(row):
-        if char == "#" and slashes % 2 == 0:
+        if char == "#" and not escaped:
             return row[:index]
-        slashes = slashes + 1 if char == "\\" else 0
+        escaped = char == "\\" and not escaped
     return row
 
 

@@ -58,6 +58,15 @@ def test_a_limit(files: dict[str, str], code: str, line: str, fix: str) -> None:
     assert foresee(HARD, gather(files)) in ("fail", "")
 
 
+@pytest.mark.parametrize(("item", "entry"), [("nofile", "500:500"), ("core", "500:500")])
+def test_a_limit_that_is_only_bounded_above_is_stated_as_that_bound(item: str, entry: str) -> None:
+    """Of nofile a container needs some: 0 is never stated because nothing is asked of it."""
+    few = Requirement("new-container:crio", item, "hard", None, 500)
+    policy = ContainerPolicy({item: Limit(max=500)})
+    (cause,) = find_crio_causes(few, gather({}), policy)
+    assert cause.remedy.text.startswith(f"state it: {item}={entry} in ")
+
+
 def test_a_file_in_the_way_of_another_is_shown() -> None:
     cause = find({MAIN: ENOUGH, LATER: f'{R}default_ulimits = ["nofile=5"]\n'})
     assert [one.place for one in cause.shadows] == [f"{MAIN}:2"]

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import pytest
+from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.finding import Requirement
+from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.values import Declaration, Rlimit
 from mlhost_limits.docker.causes import find_docker_causes
 from mlhost_limits.docker.model import Parent, UnitLimit
@@ -69,7 +71,7 @@ def test_of_two_flags_the_first_is_hidden() -> None:
 
 
 def test_a_key_that_stands_there_twice_is_blamed_on_its_last_line() -> None:
-    text = '{"default-shm-size": "1G",\n"debug": true,\n"default-shm-size": "2G"}'
+    text = '\n{"default-shm-size": "1G",\n"debug": true, "default-shm-size": "2G"}'
     (cause,) = find_docker_causes(SHM, make_world(text), make_site())
     assert (cause.code, cause.at) == (
         "docker-stated-twice",
@@ -84,6 +86,14 @@ def test_what_a_wrong_name_leaves_is_asked_as_the_policy_has_it() -> None:
         (cause,) = find_docker_causes(SOFT, make_world(text, base=base), make_site())
         assert cause.code == "docker-name-differs"
         assert cause.remedy.text.startswith(f"in {PATH}: default-ulimits.nofile 65536:1048576")
+
+
+def test_a_limit_that_is_only_bounded_above_is_asked_as_the_first_that_there_is() -> None:
+    text = HEALTHY.replace('"Name": "nofile"', '"Name": "nproc"')
+    base = {"nofile": (Rlimit(100, 100), Rlimit(4096, 4096))}
+    site = make_site(ContainerPolicy({"nofile": Limit(max=500)}))
+    (cause,) = find_docker_causes(FEW, make_world(text, base=base), site)
+    assert cause.remedy.text.startswith(f"in {PATH}: default-ulimits.nofile 100")
 
 
 @pytest.mark.parametrize(

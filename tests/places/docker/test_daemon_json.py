@@ -94,6 +94,10 @@ READ = {
         '{"default-ulimits": {"x": {"Name": "a", "name": "core","Hard": 1, "Soft": 1, "Hard": 2}}}',
         {"core": Rlimit(1, 2)},
     ),
+    "the last field that is not null": (
+        '{"default-ulimits": {"x": {"Name": "core", "Hard": 2, "Soft": 1, "Hard": null}}}',
+        {"core": Rlimit(1, 2)},
+    ),
     "the last entry": (ulimits(ulimit("core", 2, 2), ulimit("core", 1, 1)), {"core": Rlimit(1, 1)}),
     "two objects are merged": (  # Measured on 20.10 and 26.1: Go decodes both into one map.
         f'{{"default-ulimits": {{{NOFILE}, {ulimit("core", 9, 9)}}}, '
@@ -511,6 +515,26 @@ def test_a_problem_says_what_it_stops(text: str, stops: str) -> None:
     """dockerd itself does not start, or it starts and no container does, or it is a doubt."""
     problems = find_daemon_json_problems(text, PATH, NOTHING)
     assert [problem.stops for problem in problems] == [stops]
+
+
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [("nofile", 24), ("cpu", 2), ("stack", 2**17), ("data", 2**28), ("as", 2**32), ("core", 0)],
+)
+def test_below_what_a_limit_may_keep_a_container_from_its_start(name: str, least: int) -> None:
+    enough = ulimits(ulimit(name, UNLIMITED // 2, least))
+    assert find_problems(enough) == []
+    if least:
+        (problem,) = find_problems(ulimits(ulimit(name, UNLIMITED // 2, least - 1)))
+        assert "may be too low for a container to start" in problem
+
+
+def test_of_two_entries_for_one_limit_none_is_judged_alone() -> None:
+    """Which of them counts is not defined, so that one that is too low may do no harm."""
+    few = ulimit("nofile", 0, 0)
+    assert read_defaults(ulimits(few)) == []
+    stated = read_defaults(ulimits(few, ulimit("nofile", 99, 99, "x")))
+    assert [one.limit for one in stated] == [Rlimit(0, 0), Rlimit(99, 99)]
 
 
 def test_members_of_an_unknown_object_count_as_options() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mlhost_limits.containers.policy import ContainerPolicy
+from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.values import UNLIMITED, Rlimit
 from mlhost_limits.docker.causes import find_docker_causes
 from mlhost_limits.docker.daemon_json import DockerDefaults
@@ -173,12 +174,29 @@ def test_what_stands_below_a_renamed_key_keeps_its_line() -> None:
     ]
 
 
+@pytest.mark.parametrize("row", ['"open-files": 5,\n', '"open-files": {"files":\n5},\n'])
+def test_what_stands_below_a_key_that_goes_keeps_its_line(row: str) -> None:
+    text = HEALTHY.replace("{\n", f"{{\n{row}", 1).replace("65536", "1024")
+    first, then = collect(find_docker_causes(SOFT, make_world(text), make_site()))
+    assert first == ("docker-dockerd-refuses", f"{PATH}:2")
+    assert then == ("docker-stated-too-low", f"{PATH}:{3 + row.count(chr(10))}")
+
+
 @pytest.mark.parametrize(
     ("before", "after", "kept"),
     [
         ('{"a": 1,\n"b": 2}', '{"a": 1,\n"b": 3}', '{"a": 1,\n"b": 3}'),
         ("{}", '{\n"a": 1\n}', '{ "a": 1 }'),
         ("[1,\n2,\n3]", "[1,\n2,\n3]", "[1,\n2,\n3]"),
+        ('{"a": 1,\n"b": 2,\n"c": 3}', '{"a": 1,\n"c": 3}', '{"a": 1\n,\n"c": 3}'),
+        ('{\n"a": 1,\n"b": 2\n}', '{\n"b": 2\n}', '{\n\n"b": 2\n}'),
+        ("{}\n", "{}", "{}\n"),
+        ("[1,\n1]", "[1,\n1,\n1]", "[1, 1,\n1]"),
+        ('{"a": 1,\n"b": 2}', '{"b": 2}', '{\n"b": 2}'),
+        ('{\n"a": 1\n}', '{\n"a": 1,\n"b": 12\n}', '{\n"a": 1, "b": 12\n}'),
+        ('{\n"a": ["b"\n, "x,}c"]}', '{\n"a": ["q,}c"]}', '{\n"a": ["q,}c"]\n}'),
+        ('{\n"a": ["b",\n"x\\",c"]}', '{\n"a": ["q\\",c"]}', '{\n"a": ["q\\",c"]\n}'),
+        ('{"a": {"b": 1},\n"c": 2}', '{"a": {},\n"c": 2}', '{"a": {},\n"c": 2}'),
     ],
 )
 def test_an_edit_keeps_the_lines_behind_it(before: str, after: str, kept: str) -> None:
@@ -194,6 +212,8 @@ def test_defaults_that_are_met_are_counted() -> None:
     assert count_met(make_world(HEALTHY.replace('"8G"', "8")), POLICY) == 0
     assert count_met(make_world(), ContainerPolicy({}, None)) == 0
     assert count_met(make_world(nr_open=UNLIMITED), POLICY) == 3
+    bounded = ContainerPolicy({"core": Limit(max=5)}, None)
+    assert count_met(make_world("{}", base={"core": (Rlimit(0, 0),)}), bounded) == 1
 
 
 @pytest.mark.parametrize(

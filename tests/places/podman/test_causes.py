@@ -114,6 +114,15 @@ def test_what_nobody_states_is_put_into_a_drop_in() -> None:
     assert shm.text.endswith("states shm_size, so that Podman gives 65536000B")
 
 
+@pytest.mark.parametrize(("item", "entry"), [("nofile", "500:500"), ("core", "500:500")])
+def test_a_limit_that_is_only_bounded_above_is_stated_as_that_bound(item: str, entry: str) -> None:
+    """Of nofile a container needs some: 0 is never stated because nothing is asked of it."""
+    few = Requirement("new-container:podman", item, "hard", None, 500)
+    policy = ContainerPolicy({item: Limit(max=500)})
+    (cause,) = find_podman_causes(few, facts({}), policy)
+    assert cause.remedy.text.startswith(f"state it: {item}={entry} in ")
+
+
 def test_a_misspelled_list_is_not_blamed_for_what_it_does_not_hold() -> None:
     (cause,) = blame(SOFT, {SITE: C + 'default_ulimit = ["core=0"]'})
     assert cause.code == "podman-not-stated"

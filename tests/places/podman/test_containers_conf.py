@@ -44,6 +44,15 @@ def test_files_are_read_in_podmans_order() -> None:
     ]  # fmt: skip
 
 
+def test_a_users_own_files_come_last_wherever_the_home_is() -> None:
+    own = ".config/containers/containers.conf"
+    ordered = [f"{DROP_INS}/z.conf", f"/a/{own}", f"/Z/{own}.d/1.conf"]
+    assert order_files(ordered[::-1]) == ordered
+    assert order_files(
+        [f"/Z/{own}.d/1.conf", f"/Z/{own}.d/1.conf.bak", f"/Z/{own}.d/x/1.conf"]
+    ) == [f"/Z/{own}.d/1.conf"]
+
+
 @pytest.mark.parametrize(
     ("texts", "limits"),
     [

@@ -142,3 +142,8 @@ def test_the_chain_ends_with_the_quotas() -> None:
         ("alice", "1GiB", "its quota"),
         ("bob", "2GiB", "its quota from the next login on (80 %)"),
     ]
+
+
+@pytest.mark.parametrize(("used", "free"), [(0, 9), (8, 1), (9, 0), (10, 0)])
+def test_no_less_than_nothing_is_free(used: int, free: int) -> None:
+    assert Quota(9, used).free == free

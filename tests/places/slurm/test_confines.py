@@ -203,3 +203,12 @@ def test_a_unit_whose_files_say_nothing_is_not_blamed() -> None:
     short = confine(unit=180 * MIB)
     for units in ({}, {"system.slice": drop_in("")}):
         assert find_confine_causes(Asked("memory", 200 * MIB), short, around(units=units)) == ()
+
+
+@pytest.mark.parametrize(("asked", "blamed"), [(30, []), (31, ["AllowedRAMSpace=50"])])
+def test_what_a_job_gets_at_least_is_enough_for_one_that_asks_no_more(
+    asked: int, blamed: list[str]
+) -> None:
+    """MinRAMSpace is 30 MiB where no line states it."""
+    causes = blame_conf(asked * MIB, 1000 * MIB, around("AllowedRAMSpace=50"))
+    assert [one.at.text for one in causes if one.at] == blamed
