@@ -30,6 +30,8 @@ _LEAST = {
     "kernel.threads-max": 262144,
     "kernel.pid_max": 262144,
     "kernel.shmmni": 8192,
+    "kernel.msgmni": 32000,
+    "net.netfilter.nf_conntrack_max": 1048576,
     "kernel.pty.max": 8192,
     "net.core.somaxconn": 4096,
 }
@@ -43,6 +45,8 @@ _QUANTITIES = {
     "kernel.threads-max": 2**29,
     "kernel.pid_max": 2**22,
     "kernel.shmmni": 2**15,
+    "kernel.msgmni": 2**15,
+    "net.netfilter.nf_conntrack_max": 2**31 - 1,
     "kernel.pty.max": 2**20,
     "net.core.somaxconn": 2**31 - 1,
     "user.max_user_namespaces": 2**31 - 1,

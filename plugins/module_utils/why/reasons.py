@@ -105,6 +105,12 @@ _SHARED = (
         "ipcs -s lists them",
     ),
     limit(
+        "sysv-queues",
+        "kernel.msgmni",
+        "the host has as many System V message queues as kernel.msgmni allows",
+        "ipcs -q lists them",
+    ),
+    limit(
         MAPPINGS,
         "vm.max_map_count",
         "the process had as many mappings as vm.max_map_count allows",
@@ -258,6 +264,13 @@ _REST = (
 )
 _SOCKETS = (
     limit(
+        "conntrack",
+        "net.netfilter.nf_conntrack_max",
+        "the host tracked as many connections as net.netfilter.nf_conntrack_max allows, and"
+        " dropped packets",
+        "net.netfilter.nf_conntrack_count is near it",
+    ),
+    limit(
         PORTS,
         "net.ipv4.ip_local_port_range",
         "every local port that net.ipv4.ip_local_port_range allows was taken",
@@ -276,7 +289,7 @@ _SOCKETS = (
         SOCKETS,
         "",
         "the kernel had no memory left for sockets: net.ipv4.tcp_mem, udp_mem, net.core.optmem_max"
-        " or, with many hosts near, net.ipv4.neigh.default.gc_thresh3",
+        ", tcp_max_orphans or, with many hosts near, net.ipv4.neigh.default.gc_thresh3",
         'the kernel log says "consider tuning tcp_mem" or "neighbor table overflow"',
         "raise what the kernel log names; a full queue of a network card says the same",
     ),
