@@ -8,7 +8,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from ..core.values import NamedTuple
-from .messages import MESSAGES, PLAIN, Message
+from .message import PLAIN, Message
+from .messages import MESSAGES
 
 _STEERING = re.compile(
     r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]"

@@ -180,6 +180,21 @@ _MEMORY = (
         "run it under a unit with ManagedOOMMemoryPressure=auto, or use less memory",
     ),
     limit(
+        "early-oom",
+        "",
+        "earlyoom ended it, because the host's memory and swap were nearly used",
+        "it writes what was free before; the kernel's log has no kill",
+        "use less memory; earlyoom's -m and -s say how much must be free",
+    ),
+    limit(
+        "evicted",
+        "",
+        "the kubelet evicted the pod: the node, or the pod's own limit, had too little left of what"
+        " it names",
+        "kubectl describe pod says Evicted",
+        "raise that limit of the pod, or request as much as it uses, so that others go first",
+    ),
+    limit(
         "job-memory",
         "",
         "the scheduler ended the job: it used more memory than it had asked for",
@@ -240,6 +255,13 @@ _REST = (
         "maxlogins",
         "the user may have no more sessions (maxlogins)",
         "loginctl lists them",
+    ),
+    limit(
+        "sessions-max",
+        "",
+        "the host had as many sessions as SessionsMax of logind.conf allows",
+        "loginctl list-sessions counts them",
+        "end what is left over, or raise SessionsMax in logind.conf",
     ),
     limit(
         TERMINALS,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ..core.values import NamedTuple
 from .facts import AGAINST, DOUBT, HINT, SURE, Sign
 from .log_text import Found, Words, are_chained, ended_well, find_failures, is_ignored, worked_on
-from .messages import AFTER, CAUSE, PLAIN, WRAPPER
+from .message import AFTER, CAUSE, PLAIN, WRAPPER
 from .no_limits import BY_HAND
 from .reason import Reason
 from .reasons import CGROUP, COMMIT, REASONS
