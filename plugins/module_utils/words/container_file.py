@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from ..core.policy_tree import Located
 from ..core.values import UNLIMITED
-from .docker_run import SHM, Container, find_shm, read_cpus, read_mount, read_pids
+from .docker_run import SHM, Container, find_shm, mounts_shm, read_cpus, read_mount, read_pids
 from .facts import JOB, Fact, Stated, Words, join_path, join_words
 from .launchers import read_command, read_variables
 from .quantities import parse_count, parse_pod_quantity, parse_size
@@ -98,7 +98,8 @@ def _read_service(service: object, path: str, environment: Mapping[str, str], fo
     shm = node.number("shm", parse_size, "shm_size")
     here = f"{path}:{read_line(service)}"
     node.at.setdefault("shm", f"{here}, no shm_size")
-    own_shm = find_shm(node.text("ipc")[0], shm)
+    mounts = tuple(_read_volumes(node, folder))
+    own_shm = None if mounts_shm(mounts) else find_shm(node.text("ipc")[0], shm)
     if own_shm is None:
         del node.at["shm"]
     stated = Stated(
@@ -112,9 +113,7 @@ def _read_service(service: object, path: str, environment: Mapping[str, str], fo
         memlock=_read_ulimit(node, "memlock"),
     )
     variables = dict(_read_environment(node))
-    container = Container(
-        stated, (), variables, tuple(_read_volumes(node, folder)), node.text("working_dir")[0]
-    )
+    container = Container(stated, (), variables, mounts, node.text("working_dir")[0])
     command = _read_words(node, "command") or _read_words(node, "entrypoint")
     said = [read_command(words, where) for words, where in command]
     joined = join_words([*said, read_variables(variables, here), Words(stated=(stated,))])

@@ -7,7 +7,7 @@ Source: the reference of ``docker run``; without ``--shm-size`` /dev/shm of a co
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..core.values import UNLIMITED, NamedTuple
 from .facts import Stated, Words, join_path
@@ -22,6 +22,7 @@ _FLAGS = re.compile(
     r"|oom-kill-disable|sig-proxy|quiet)|-[itdPq]+"
 )
 _PATHS = ("output_dir", "cache_dir")
+_SHM_PATH = "/dev/shm"  # noqa: S108 - a name
 
 
 class Container(NamedTuple):
@@ -118,6 +119,12 @@ class _Limits:
             self.ipc = value
         elif name in ("-v", "--volume", "--mount"):
             self.mounts += read_mount(value)
+        elif name == "--tmpfs" and value.partition(":")[0].rstrip("/") == _SHM_PATH:
+            size = re.search(r"[:,]size=(\d+[kmgKMG]?)(,|$)", value)
+            self.stated["shm"] = parse_size(size[1]) if size else None
+            self.ipc = (
+                self.ipc if size else _SHM_PATH
+            )  # Half of the host's memory, as tmpfs has it.
         elif name in ("-e", "--env"):
             key, sign, text = value.partition("=")
             self.variables += [(key, text)] if sign else []
@@ -126,9 +133,15 @@ class _Limits:
 
     def finish(self) -> Stated:
         shm = find_shm(self.ipc, self.stated.pop("shm", None))
+        shm = None if mounts_shm(self.mounts) else shm
         if shm is not None:
             self.stated["shm"] = shm
         return Stated("new-container:docker", dict.fromkeys(self.stated, self.where), **self.stated)  # type: ignore[arg-type]
+
+
+def mounts_shm(mounts: Iterable[tuple[str, str]]) -> bool:
+    """Tell whether a path of the host is /dev/shm in the container."""
+    return any(inside.rstrip("/") == _SHM_PATH for inside, _outside in mounts)
 
 
 def find_shm(ipc: str, stated: float | None) -> int | None:

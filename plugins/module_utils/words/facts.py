@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from ..core.values import NamedTuple
 
-DEFAULT, NAMED, JOB, ZERO, LAUNCHER_FILE, FILE, ENVIRONMENT, LAUNCHER, ARGUMENT = range(9)
+DEFAULT, NAMED, JOB, STEP, ZERO, LAUNCHER_FILE, FILE, ENVIRONMENT, LAUNCHER, ARGUMENT = range(10)
 MEASURED = ARGUMENT + 1
 """Who wins where two say different things, the strongest last.
 
@@ -21,6 +21,7 @@ RANKS = {
     DEFAULT: "a default",
     NAMED: "a name",
     JOB: "the job",
+    STEP: "a step of it",
     ZERO: "DeepSpeed's JSON",
     LAUNCHER_FILE: "a launcher's file",
     FILE: "a file",
@@ -50,8 +51,8 @@ _LIBRARIES = ("", "torch", "accelerate", "transformers", "trl")
 """The later ones use those before them."""
 
 INNER = (
-    *("config", "samples", "length", "pixels", "nodes", "world", "all_tasks", "at_once", "zero"),
-    "model",
+    *("config", "samples", "length", "pixels", "nodes", "world", "all_tasks", "zero", "model"),
+    "at_once",
 )
 """What no policy states and what its keys are worked out from."""
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from .facts import JOB, NAMED, Fact, Words
+from .facts import NAMED, STEP, Fact, Words
 from .names import AUTO, read_option
-from .options import COMMAND_LINE, split_all
+from .options import COMMAND_LINE, Option, split_all
 
 _ALL, _HERE, _NODES = "all_tasks", "ranks_per_node", "nodes"
 _TASKS = {"-n": _ALL, "--ntasks": _ALL, "-np": _ALL}
@@ -26,15 +26,17 @@ _STARTERS: Mapping[str, Mapping[str, str]] = {
     "aprun": {"-n": _ALL, "-N": _HERE},
     "ibrun": {"-n": _ALL, "-np": _ALL},
     "composer": {"-n": _HERE, "--nproc": _HERE},
-    "parallel": {"-j": _HERE, "--jobs": _HERE, "-P": _HERE, "--max-procs": _HERE},
-    "xargs": {"-P": _HERE, "--max-procs": _HERE},
+    "parallel": {},
+    "xargs": {},
 }
 """By the name of what starts a run several times, what its options count."""
+_BESIDE = {"parallel": ("-j", "--jobs", "-P", "--max-procs"), "xargs": ("-P", "--max-procs")}
+"""What starts a command again and again, and its options that say how many go at once."""
 _TAKE_ALL = ("composer", "ibrun")
 """Where nobody says how many, they start as many as there are GPUs, or tasks of the job."""
 _USUAL = dict.fromkeys(("-np", "--np", "--nproc", "--nprocs", "--num-proc", "--num_cores"), _HERE)
 """How those count that are not known here."""
-_GLUED = re.compile("(-[nNP])([0-9]+)")
+_GLUED = re.compile("(-[nNPj])([0-9].*)")
 
 
 def starts_jobs(word: str) -> bool:
@@ -60,6 +62,24 @@ def read_jobs(words: Sequence[str], where: str) -> Words:
     return Words(notes=(f"{told}; it is taken to start one process",))
 
 
+def count_beside(words: Sequence[str]) -> int:
+    """Return how many parallel or xargs has at once: 0 where that is not known, 1 of others."""
+    starter = words[0].rpartition("/")[2] if words else ""
+    if starter not in _BESIDE:
+        return 1
+    values = [value for name, value in _split(words[1:]) if name in _BESIDE[starter]]
+    if not values:
+        return 1 if starter == "xargs" else 0
+    return int(values[-1]) if values[-1] and values[-1].isdecimal() else 0
+
+
+def note_unknown(words: Sequence[str], where: str) -> Words:
+    """Say that only the shell that runs it knows how many parallel or xargs has at once."""
+    starter = words[0].rpartition("/")[2]
+    told = f"{where or COMMAND_LINE}: how many runs {starter} has at once is not known here"
+    return Words(notes=(f"{told}; if they are several, state --ranks-per-node N",))
+
+
 def read_module(words: Sequence[str], where: str) -> Words:
     """Return how often a module that is not known starts the script that it is given."""
     starter = words[0].partition(".")[0]
@@ -69,14 +89,19 @@ def read_module(words: Sequence[str], where: str) -> Words:
 
 def _count(words: Sequence[str], where: str, counted: Mapping[str, str]) -> list[Fact]:
     facts: list[Fact] = []
-    glued = (_GLUED.fullmatch(word) for word in words)
-    apart = [one.groups() if one else (word,) for one, word in zip(glued, words)]
-    for name, value in split_all([word for part in apart for word in part]).options:
+    for name, value in _split(words):
         here = where or name
         if counted.get(name) and value and value.isdecimal():
-            facts.append(Fact(counted[name], int(value), here, JOB))
+            facts.append(Fact(counted[name], int(value), here, STEP))
         elif name not in counted and value is not None:
             shown = f"{where}: {name}" if where else name
-            found = read_option(name, value, here, JOB, shown)
+            found = read_option(name, value, here, STEP, shown)
             facts += [one for one in found if isinstance(one, Fact)]
     return facts
+
+
+def _split(words: Sequence[str]) -> Sequence[Option]:
+    """Return the options, also those with a number glued to them."""
+    glued = (_GLUED.fullmatch(word) for word in words)
+    apart = [one.groups() if one else (word,) for one, word in zip(glued, words)]
+    return split_all([word for part in apart for word in part]).options

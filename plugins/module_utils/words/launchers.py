@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from ..core.values import NamedTuple
+from .at_once import AtOnce, multiply
 from .docker_run import ENGINES, split_docker_run
 from .facts import (
     ARGUMENT,
@@ -25,11 +26,11 @@ from .facts import (
     join_words,
 )
 from .job_options import skip_shell_options, split_job
-from .job_starters import read_jobs, read_module, starts_jobs
+from .job_starters import count_beside, note_unknown, read_jobs, read_module, starts_jobs
 from .names import AUTO, read_option
 from .options import COMMAND_LINE, Option, read_arguments, split_before
-from .programs import ALL_GPUS, DEFAULTS, FLAGS, MODULES, PROFILERS, PROGRAMS
-from .shell_text import split_commands
+from .programs import ALL_GPUS, DEFAULTS, FLAGS, LAUNCHES, MODULES, PROGRAMS
+from .shell_text import replace_substituted, skip_keywords, split_ended
 from .wrappers import PYTHON_FILE, Peeled, peel, seems_to_start, starts_nothing
 
 _SHELLS = ("bash", "sh", "zsh", "dash")
@@ -39,7 +40,7 @@ _ACCELERATE = ("accelerate.commands.launch",)
 _GIVEN = re.compile("-[a-zA-Z]*c")
 _OF_TRL = re.compile("(?:^|/)trl[./]scripts[./]")
 _OWN_FILE = re.compile(r"\.{0,2}/.*")
-_DEEPEST, _SHOWN = 8, 60
+_DEEPEST, _SHOWN, _NAMED = 8, 60, 8
 
 
 def read_command(words: Sequence[str], where: str = "", depth: int = 0) -> Words:
@@ -51,8 +52,12 @@ def read_command(words: Sequence[str], where: str = "", depth: int = 0) -> Words
     before, words = read_variables(peeled.variables, where), peeled.words
     start = _find_start(peeled)
     if start and depth < _DEEPEST:
-        jobs = read_jobs(words[: start.at], where)
-        return join_words([before, jobs, start.read(list(words[start.at :]), where, depth + 1)])
+        front = words[: start.at]
+        said = start.read(list(words[start.at :]), where, depth + 1)
+        times = count_beside(front)
+        beside = Words() if times else note_unknown(front, where)
+        said = multiply(said, times) if times > 1 else said
+        return join_words([before, read_jobs(front, where), beside, said])
     if where:  # A line of a script that starts nothing which is known.
         return join_words([before, _note_unread(words, where)])
     return join_words([before, _note_unread(words, where), read_arguments(words, where, ARGUMENT)])
@@ -202,7 +207,13 @@ def _read_torchrun(words: Sequence[str], where: str, depth: int) -> Words:
     facts = (*said.facts, threads) if ranks and ranks[-1].value != 1 else said.facts
     facts = facts if ranks else (Fact("ranks_per_node", 1, "torchrun's default", DEFAULT), *facts)
     below = _read_script_of(split.rest, where, depth) if split.rest else _miss("torchrun", where)
-    return join_words([said._replace(facts=facts), below])
+    return join_words([said._replace(facts=facts), _leave_ranks(below)])
+
+
+def _leave_ranks(said: Words) -> Words:
+    """Return what a script says without its processes: its launcher has started those."""
+    kept = [one for one in said.facts if one.key != "ranks_per_node" or one.rank != ARGUMENT]
+    return said._replace(facts=tuple(kept))
 
 
 def _miss(launcher: str, where: str) -> Words:
@@ -217,7 +228,7 @@ def _read_accelerate(words: Sequence[str], where: str, depth: int) -> Words:
     below = _read_script_of(split.rest, where, depth) if split.rest else _miss("accelerate", where)
     counted = "--cpu" in words[2 : len(words) - len(split.rest)]
     every = () if counted else (ALL_GPUS._replace(where="accelerate launch", rank=NAMED),)
-    return join_words([said, below, Words(every, library="accelerate")])
+    return join_words([said, _leave_ranks(below), Words(every, library="accelerate")])
 
 
 def _read_deepspeed(words: Sequence[str], where: str, depth: int) -> Words:
@@ -258,9 +269,9 @@ def _read_python(words: Sequence[str], where: str, depth: int) -> Words:
 
 
 def _count_starts(words: Sequence[str], where: str) -> Words:
-    """Return how many processes Python starts: one, but for a module that is given a script."""
+    """Return how many processes Python starts: one, but for a module that launches a script."""
     script = [at for at, word in enumerate(words) if at > 1 and PYTHON_FILE.fullmatch(word)]
-    if words[:1] == ["-m"] and script and not PROFILERS.fullmatch(words[1].partition(".")[0]):
+    if words[:1] == ["-m"] and script and LAUNCHES.search(words[1]):
         return read_module(words[1 : script[0]], where)
     one = Fact("ranks_per_node", 1, "python starts one", DEFAULT)
     return Words((one,) if words else ())
@@ -284,12 +295,20 @@ def _read_commands(text: str, where: str, by: str, depth: int) -> Words:
     :param by: The word that gives it.
     """
     try:
-        commands = [words for words in split_commands(text) if words]
+        commands = split_ended(replace_substituted(text))
     except ValueError as exc:
         return Words(problems=(f"{where or COMMAND_LINE}: {by}: is not a command: {exc}",))
-    found = [(name_start(words), read_command(words, where or by, depth)) for words in commands]
-    names = [name for name, said in found if name and starts_itself(said)]
-    return join_words([note_starts(where or by, names), *(said for _name, said in found)])
+    here, at_once, names = where or by, AtOnce(), []
+    parts: list[tuple[Words, int]] = []
+    for whole, ended in commands:
+        words = skip_keywords(whole)
+        name, said = name_start(words), read_command(words, here, depth) if words else Words()
+        names += [name] if name and starts_itself(said) else []
+        runs = bool(name) and bool(said.wanted or starts_itself(said))
+        parts.append((said, at_once.see(whole, ended, said if runs else None, here)))
+    several = at_once.finish(here)
+    noted = several if several.notes else note_starts(here, names)
+    return join_words([noted, *(at_once.multiply(said, number) for said, number in parts)])
 
 
 def starts_itself(said: Words) -> bool:
@@ -302,7 +321,8 @@ def note_starts(where: str, names: Sequence[str]) -> Words:
     """Say of several starts which they are, and what counts of them."""
     if len(names) < 2:
         return Words()
-    told = f"{where} starts {len(names)} runs, {', '.join(names)}"
+    more = f" and {len(names) - _NAMED}" if len(names) > _NAMED else ""
+    told = f"{where} starts {len(names)} runs, {', '.join(names[:_NAMED])}{more}"
     return Words(notes=(f"{told}: as one after the other, the largest of each value counts",))
 
 

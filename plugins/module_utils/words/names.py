@@ -32,7 +32,7 @@ _NAMES = {
     ),
     "ranks_per_node": (
         "nproc_per_node num_gpus gpus_per_node ntasks_per_node local_world_size devices device"
-        " tasks_per_node npernode slurm_ntasks_per_node gpus n_gpus ngpus ngpus_per_node"
+        " tasks_per_node npernode slurm_ntasks_per_node n_gpus ngpus ngpus_per_node"
         " num_gpus_per_node n_gpus_per_node"
     ),
     "nodes": "nnodes num_nodes num_machines slurm_nnodes slurm_job_num_nodes",
@@ -76,6 +76,7 @@ _ZERO = re.compile("zero([0-3])(_offload)?")
 _FILE = re.compile(r"[^\s{}$]{1,1024}\.(json|ya?ml|toml|py)")
 _TEMPLATE = re.compile(r"\{\{|\{%|\$\{|\$\(|`|\$[A-Za-z_]")
 _OTHER = re.compile(r"(^|[._])(val|valid|validation|eval|evaluation|test|tests|predict)([._]|$)")
+_SEVERAL = re.compile(r"\W?(cuda:)?[0-9]+(, ?[0-9]+)+\W?")
 _UNSAID = ("auto", "gpu", "cpu", "cuda", "none", "null", "~", "-1")
 _PATHS = ("output_dir", "cache_dir")
 _WORDS = {
@@ -116,6 +117,8 @@ def read_option(
     if isinstance(value, str) and ".tar" in value and _SHARDS.search(value):
         found.append(Fact("shards", _count_shards(value), where, rank))
     key = KEYS_OF.get(last)
+    if last == "device" and not _SEVERAL.fullmatch(str(value)):
+        key = None  # One device, by its index or its kind, is one process.
     if key and _OTHER.search(name.replace("-", "_").lower()):
         return [*found, Fact("loaders", 2, where, rank)] if key == "workers" and value else found
     fact = _read(key, value, where, rank, told) if key else None

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 
 from ..core.values import NamedTuple
 from .facts import Fact, Wanted, Words
-from .names import KEYS_OF, OF_TRANSFORMERS, read_option, spell
+from .names import AUTO, KEYS_OF, OF_TRANSFORMERS, read_option, spell
 
 COMMAND_LINE = "command line"
 _SETTING = re.compile(r"[+~]{0,2}[A-Za-z_][A-Za-z0-9_./@-]*=", re.ASCII)
 _NUMBER = re.compile(r"-[0-9.]+")
-_SHORT = re.compile(r"(-[bcj])=?(.+)")
+_SHORT = re.compile(r"(-(?:c|[bj](?==?\d)))=?(.+)")
 _SCRIPT = re.compile(r".*\.(py|sh|bash|sbatch|slurm)")
 
 
@@ -107,6 +107,9 @@ def read_arguments(words: Sequence[str], where: str, rank: int) -> Words:
         here = where or name
         shown = f"{where}: {name}" if where else name
         found += read_option(name, value, here, rank, shown)
+    if any(spell(name) == "multiprocessing_distributed" for name, _value in split.options):
+        found = [one for one in found if not (isinstance(one, Fact) and one.key == "world")]
+        found.append(Fact("ranks_per_node", AUTO, where or "its own launcher", rank))
     shown = where or COMMAND_LINE
     found += [
         Wanted(word, shown)

@@ -9,7 +9,7 @@ from ..core.values import NamedTuple, format_quantity
 from ..training.keys import DEEPSPEED, KEYS
 from ..training.loader import find_hold
 from ..training.policy import Training
-from .facts import DEFAULT, FILE, INNER, JOB, MEASURED, NAMED, RANKS, Fact, Words, join_path
+from .facts import DEFAULT, FILE, INNER, JOB, MEASURED, NAMED, RANKS, STEP, Fact, Words, join_path
 from .names import AUTO
 from .quantities import parse_count, parse_size
 
@@ -189,7 +189,7 @@ class _Choice:
         if not beaten or winner.value == AUTO:
             return
         other = beaten[-1]
-        if key == "ranks_per_node" and other.rank == JOB:
+        if key == "ranks_per_node" and other.rank in (JOB, STEP):
             return  # The job starts one launcher on each node.
         why = f"{RANKS[winner.rank]} wins over {RANKS[other.rank]}"
         if key in _AT_LEAST and other.rank == MEASURED:
@@ -228,7 +228,6 @@ class _Workings:
     def work_out(self) -> None:
         self._find_paths()
         self._find_ranks()
-        self._multiply_ranks()
         self._find_world()
         self._find_workers()
         self._find_batch()
@@ -261,6 +260,8 @@ class _Workings:
         """Find the processes of this node: stated, or those of all nodes divided."""
         found = [self.chosen.pop(key, None) for key in ("ranks_per_node", "world", "all_tasks")]
         nodes = _number(self.chosen["nodes"]) if "nodes" in self.chosen else 1
+        at_once = self.chosen.pop("at_once", None)
+        times = _number(at_once) if at_once else 1
         known = [
             fact if fact.key == "ranks_per_node" else self._divide(fact, max(nodes, 1))
             for fact in found
@@ -277,17 +278,12 @@ class _Workings:
             return
         gpus = self.chosen.get("gpus.count")
         if gpus:
-            self.chosen["ranks_per_node"] = gpus._replace(key="ranks_per_node")
+            self.chosen["ranks_per_node"] = gpus._replace(
+                key="ranks_per_node", value=_number(gpus) * times
+            )
         else:
-            self._assume("ranks_per_node", _MANY_RANKS, f"{winner.where} takes every GPU")
-
-    def _multiply_ranks(self) -> None:
-        """Count the processes of all runs that a script has at once on this node."""
-        times, ranks = self.chosen.pop("at_once", None), self.chosen.get("ranks_per_node")
-        if times and ranks and not self.choice.is_stated("ranks_per_node"):
-            where = f"{ranks.where}, {times.value} at once by {times.where}"
-            number = _number(ranks) * _number(times)
-            self.chosen["ranks_per_node"] = ranks._replace(value=number, where=where)
+            many = _MANY_RANKS * times
+            self._assume("ranks_per_node", many, f"{winner.where} takes every GPU")
 
     def _find_world(self) -> None:
         """Find the processes of all nodes, with which each one of this node talks."""

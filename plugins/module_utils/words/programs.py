@@ -69,7 +69,5 @@ DEFAULTS = {
 }
 """What trainers do where nobody says: Axolotl has a worker for each GPU, and 256 batches ahead."""
 
-PROFILERS = re.compile(
-    r"c?profile|i?pdb|pudb|debugpy|coverage|trace|scalene|\w+(tracer|profiler)", re.IGNORECASE
-)
-"""Modules that run a script in their own process."""
+LAUNCHES = re.compile(r"(^|[._])(launch\w*|\w*spawn\w*|distributed|composer|horovod)([._]|$)")
+"""Modules of Python that start a script several times."""

@@ -27,10 +27,11 @@ from .quantities import parse_size
 from .shell_text import replace_substituted, skip_keywords, split_ended, strip_comments
 
 _MIB = 2**20
-_ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
-_ARRAY = re.compile(r"\s*(?:export\s+|local\s+)?([A-Za-z_]\w*)\+?=\((.*)", re.DOTALL)
+_ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
+_ARRAY = re.compile(r"\s*(?:export\s+|local\s+)?([A-Za-z_]\w*)(\+?)=\((.*)", re.DOTALL)
+_COUNT = re.compile(r"\$\{#([A-Za-z_]\w*)\[[@*]\]\}")
 _VARIABLE = re.compile(
-    r"\$(?:\{([A-Za-z_]\w*)(?:\[[@*]\])?(?::?[-=]([^{}]*))?\}|([A-Za-z_]\w*))", re.ASCII
+    r"\$(?:\{([A-Za-z_]\w*|\d)(?:\[[@*]\])?(?::?[-=]([^{}]*))?\}|([A-Za-z_]\w*))", re.ASCII
 )
 _HERE = re.compile(r"<<-?\s*[\"']?([A-Za-z_]\w*)[\"']?")
 _MOST_LINES = 20_000
@@ -62,7 +63,7 @@ def read_script(text: str, path: str, environment: Mapping[str, str]) -> Words:
     """
     job = _read_job(text, path)
     variables = {**environment, **job.variables}
-    parts = [job.words]
+    parts = [(job.words, 0)]
     starts: list[str] = []
     nodes = variables.get("SLURM_NNODES", "")
     at_once = AtOnce(int(nodes) if re.fullmatch("[0-9]{1,6}", nodes) else 1)
@@ -71,9 +72,19 @@ def read_script(text: str, path: str, environment: Mapping[str, str]) -> Words:
             parts += _read_line(line, path, variables, starts, at_once)
         except ValueError as exc:
             if _looks_like_run(line.text):
-                parts.append(Words(problems=(f"{path}:{line.number}: is not a command: {exc}",)))
-    several = at_once.tell(path)
-    return join_words([*parts, several if several.notes else note_starts(path, starts)])
+                told = f"{path}:{line.number}: is not a command: {exc}"
+                parts.append((Words(problems=(told,)), 0))
+    several = at_once.finish(path)
+    said = [at_once.multiply(part, number) for part, number in parts]
+    if starts and not at_once.has_steps:
+        said[0] = _drop_tasks(said[0])
+    return join_words([*said, several if several.notes else note_starts(path, starts)])
+
+
+def _drop_tasks(job: Words) -> Words:
+    """Return what a job asks for without its tasks, which srun alone starts."""
+    kept = [fact for fact in job.facts if fact.key not in ("all_tasks", "ranks_per_node")]
+    return job._replace(facts=tuple(kept))
 
 
 def _looks_like_run(text: str) -> bool:
@@ -82,31 +93,33 @@ def _looks_like_run(text: str) -> bool:
 
 def _read_line(
     line: Line, path: str, variables: dict[str, str], starts: list[str], at_once: AtOnce
-) -> Iterator[Words]:
-    """Yield what one line says; what it assigns is kept for those that follow.
+) -> Iterator[tuple[Words, int]]:
+    """Yield what one line says, with its number as a start; what it assigns is kept.
 
     :param starts: What starts a run is added, with the number of its line.
     """
     where, array = f"{path}:{line.number}", _ARRAY.match(line.text)
     if array:
-        variables[array[1]] = _flatten(expand(array[2].rstrip().rstrip(")"), variables))
+        given = _flatten(expand(array[3].rstrip().rstrip(")"), variables))
+        before = f"{variables.get(array[1], '')} " if array[2] else ""
+        variables[array[1]] = f"{before}{given}"[:_LONGEST]
         return
     for whole, ended in _split_line(line.text, variables):
         words = skip_keywords(whole)
-        assigned = _find_assigned(words)
+        assigned = _find_assigned(words, variables)
         if assigned:
             variables.update(assigned)
-            yield read_variables(assigned, where)
+            yield read_variables(assigned, where), 0
         elif words[:1] == ["ulimit"]:
-            yield Words(ulimits=tuple(_read_ulimit(words[1:], where)))
+            yield Words(ulimits=tuple(_read_ulimit(words[1:], where))), 0
         elif words:
             name, said = name_start(words), read_command(words, where)
             begins = bool(name) and starts_itself(said)
             starts += [f"{name} ({where})"] if begins else []
-            at_once.see(whole, ended == "&", said if begins else None, where)
-            yield said
+            runs = bool(name) and bool(said.wanted or begins)
+            yield said, at_once.see(whole, ended, said if runs else None, where)
             continue
-        at_once.see(whole, ended == "&", None, where)
+        at_once.see(whole, ended, None, where)
 
 
 def _split_line(text: str, variables: Mapping[str, str]) -> Iterator[tuple[list[str], str]]:
@@ -114,11 +127,11 @@ def _split_line(text: str, variables: Mapping[str, str]) -> Iterator[tuple[list[
 
     :param variables: They may change meanwhile.
     """
-    commands = list(split_ended(expand(text, variables)))
+    commands = split_ended(expand(text, variables))
     known, at, again = dict(variables), 0, _MOST_ASSIGNED
     while at < len(commands):
         if again and known != variables:
-            commands = list(split_ended(expand(text, variables)))
+            commands = split_ended(expand(text, variables))
             known, again = dict(variables), again - 1
         yield from commands[at : at + 1]
         at += 1
@@ -135,7 +148,7 @@ def _read_ulimit(words: list[str], where: str) -> Iterator[Ulimit]:
             yield Ulimit(letter, bounds or "SH", word, where)
 
 
-def _find_assigned(words: list[str]) -> dict[str, str]:
+def _find_assigned(words: list[str], variables: Mapping[str, str]) -> dict[str, str]:
     """Return what a command assigns, if it does nothing else; of a loop, its largest number."""
     if words[:1] == ["for"] and words[2:3] == ["in"] and len(words) > 3:
         counts = all(re.fullmatch("[0-9]{1,9}", word) for word in words[3:])
@@ -146,7 +159,10 @@ def _find_assigned(words: list[str]) -> dict[str, str]:
     found = [pair for pair in pairs if pair]
     if len(found) < len(pairs):
         return {}
-    return {pair[1]: _flatten(pair[2]) for pair in found}
+    return {
+        pair[1]: (variables.get(pair[1], "") * bool(pair[2]) + _flatten(pair[3]))[:_LONGEST]
+        for pair in found
+    }
 
 
 def _flatten(text: str) -> str:
@@ -165,7 +181,10 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
 
     if len(text) > _LONGEST:
         raise ValueError(f"it has {len(text)} characters; at most {_LONGEST} are read")
-    arrays = re.sub(r"\"(\$\{[A-Za-z_]\w*\[@\]\})\"", r"\1", text)
+    counted = _COUNT.sub(
+        lambda one: str(len(variables[one[1]].split())) if one[1] in variables else one[0], text
+    )
+    arrays = re.sub(r"\"(\$\{[A-Za-z_]\w*\[@\]\})\"", r"\1", counted)
     done = _VARIABLE.sub(replace, arrays)
     if len(done) > _LONGEST:
         raise ValueError(f"it has more than {_LONGEST} characters with its variables")
@@ -190,7 +209,7 @@ def _split_lines(text: str) -> Iterator[Line]:
                 whole.append(lines[at])
             at += 1
         here = _HERE.search(line)
-        end = here[1] if here and "<<<" not in line else ""
+        end = here[1] if here and "<<<" not in line and "((" not in line else ""
         plain = strip_comments("\n".join(whole)).replace("\\\n", " ")
         if plain.strip():
             yield Line(start + 1, replace_substituted(plain))

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator
 
 _SEPARATORS = ";&|"
-_JOINED = re.compile(r"[0-9]?>&[0-9]|&>{1,2}")
+_JOINED = re.compile(r"[0-9]?>&[0-9]|&>{1,2}|>&(?=\s*[\w./~$\"'-])")
 _KEYWORDS = ("if", "then", "else", "elif", "do", "while", "until", "!", "{", "(", "time", "set")
 _SUBSTITUTED = re.compile(r"\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`")
 _UNKNOWN, _ALL_GPUS = "$(...)", "auto"
@@ -47,6 +47,8 @@ def replace_substituted(text: str) -> str:
         counted = _SEQ.fullmatch(match[0])
         if counted:
             return _count_up(counted[1] or "1", counted[2])
+        if re.match(r"\$\(\s*jobs\b", match[0]):
+            return "$(jobs)"
         return _ALL_GPUS if re.search("nvidia-smi|device_count", match[0]) else _UNKNOWN
 
     counted = _COUNTED.sub(_count_loop, text)
@@ -64,19 +66,19 @@ def _count_up(first: str, last: str) -> str:
     return " ".join(map(str, numbers)) if len(numbers) <= _MOST_COUNTED else _UNKNOWN
 
 
-def split_commands(text: str) -> Iterator[list[str]]:
-    """Yield the words of each command of a text, without those of the shell in front.
+def split_ended(text: str) -> list[tuple[list[str], str]]:
+    """Return the words of each command of a text with what ends it, such as ``&``, or its pipe.
 
     :raises ValueError: If a quotation does not end.
     """
-    return (skip_keywords(words) for words, _ended in split_ended(text))
+    commands, end = [], ""
+    for words, ended in reversed(list(_split(text))):
+        end = end if ended in ("|", "|&") else ended
+        commands.append((words, end))
+    return commands[::-1]
 
 
-def split_ended(text: str) -> Iterator[tuple[list[str], str]]:
-    """Yield the words of each command of a text with what ends it, such as ``&``.
-
-    :raises ValueError: If a quotation does not end.
-    """
+def _split(text: str) -> Iterator[tuple[list[str], str]]:
     plain = text.replace("\\\n", " ")
     lexer = shlex.shlex(_JOINED.sub(" ", plain), posix=True, punctuation_chars=_SEPARATORS + "\n")
     lexer.whitespace_split, lexer.commenters, lexer.whitespace = True, "", " \t\r"
@@ -85,9 +87,9 @@ def split_ended(text: str) -> Iterator[tuple[list[str], str]]:
         if not word or word.strip(_SEPARATORS + "\n"):
             words.append(word)
             continue
-        yield _leave_group(words), word.strip("\n")
+        yield words, word.strip("\n")
         words = []
-    yield _leave_group(words), ""
+    yield words, ""
 
 
 def _leave_group(words: list[str]) -> list[str]:
@@ -104,4 +106,4 @@ def skip_keywords(words: list[str]) -> list[str]:
     at = 0
     while at < len(words) and words[at] in _KEYWORDS:
         at += 1
-    return words[at:]
+    return _leave_group(words[at:])

@@ -43,10 +43,20 @@ def section(command: str) -> dict[str, object]:
         ("accelerate launch --multi_gpu train.py", 8),
         ("accelerate launch --cpu train.py", 1),
         ("accelerate launch train.py --cpu", 8),
-        ("python train.py --gpus 4", 4),
         ("python train.py --ngpus_per_node 4", 4),
-        ("python train.py --gpus 0,1,2", 3),
-        ("python train.py --gpus 0", 1),
+        ("python train.py --device cuda", 1),
+        ("python train.py --device 7", 1),
+        ("python train.py --device 0,1,2", 3),
+        ("torchrun --nproc-per-node 4 train.py --device cuda", 4),
+        ("torchrun --nproc-per-node 4 train.py --num_gpus 1", 4),
+        ("accelerate launch --num_processes 2 train.py --device cuda", 2),
+        ("python main.py --multiprocessing-distributed --world-size 1 --rank 0 -j 32", 8),
+        ("python -m src.train --script-path model.py", 1),
+        ("python -m pytest tests/test_data.py", 1),
+        ("python -m streamlit run app.py", 1),
+        ("xargs -I{} -P 4 torchrun --nproc_per_node=2 train.py", 8),
+        ("parallel -j 4 accelerate launch --num_processes 2 train.py ::: 1 2", 8),
+        ("xargs -P 4 python train.py --n_gpus 2", 8),
         ("srun --gpus 16 python train.py", 1),
         ("srun --gpus-per-node 4 python train.py", 4),
         ("python -m accelerate.commands.launch --num_processes 2 train.py", 2),
@@ -73,6 +83,7 @@ def section(command: str) -> dict[str, object]:
         ("python -m composer.cli.launcher -n 3 train.py", 3),
         ("python -m xla_spawn --num_cores 5 train.py", 5),
         ("python -m some.launcher train.py", 8),
+        ("python -m torch_xla.distributed.xla_spawn train.py", 8),
         ("python -m cProfile -o out train.py", 1),
         ("python -m line_profiler train.py", 1),
         ("parallel -j 6 python train.py --seed ::: 1 2 3 4 5 6 7", 6),
@@ -99,7 +110,6 @@ def test_the_processes_of_a_node_are_counted(command: str, ranks: int) -> None:
         ("somewhat exec python train.py", False),
         ("somewhat -n 6 --np 6 python train.py", False),
         ("mpirun -x 5 -n 6 python train.py", False),
-        ("parallel -n 2 python train.py", False),
     ],
 )
 def test_a_starter_that_is_not_known_is_told(command: str, noted: bool) -> None:
@@ -241,3 +251,27 @@ def test_a_container_has_64_mib_where_nobody_says_otherwise(option: str, size: i
 def test_what_a_job_is_asked_for_beside_its_script_is_not_read(options: str, named: str) -> None:
     told = f"command line: {named} of sbatch: not read; lines of #SBATCH are"
     assert list(read(f"sbatch {options} job.sh").notes) == ([told] if named else [])
+
+
+@pytest.mark.parametrize(
+    ("command", "noted"),
+    [
+        ("parallel python train.py ::: 1 2", True),
+        ("parallel -j 50% python train.py ::: 1 2", True),
+        ("parallel -j0 python train.py ::: 1 2", True),
+        ("xargs -P 0 python train.py", True),
+        ("xargs python train.py", False),
+        ("parallel -j4 python train.py ::: 1 2", False),
+    ],
+)
+def test_how_many_go_beside_is_told_where_it_is_not_known(command: str, noted: bool) -> None:
+    starter = command.split()[0]
+    told = f"command line: how many runs {starter} has at once is not known here; if they are"
+    notes = read_command(command.split()).notes
+    assert notes == ((f"{told} several, state --ranks-per-node N",) if noted else ())
+
+
+@pytest.mark.parametrize("option", ["-bs", "-backbone", "-bind-to", "-job"])
+def test_an_option_of_several_letters_is_one_word(option: str) -> None:
+    found = read_command(["python", "train.py", option, "resnet"])
+    assert not [fact for fact in found.facts if fact.problem]
