@@ -110,6 +110,7 @@ def judge_run(
     if names and not (words.facts or words.stated or options or problems):
         asked = "says nothing of a run; state --workers N and --batch-size SIZE at least"
         problems.append(f"{', '.join(names[:5])}: {asked}")
+        problems += [note for note in words.notes if ": not read: " in note]
     if problems:
         raise PolicyError(problems)
     given = _with_run(stated, merge(taken.section, over) if over else dict(taken.section))

@@ -60,13 +60,15 @@ INNER = (
 class Wanted(NamedTuple):
     """A file that words name, and what is read there: ``kind`` is empty where it says itself.
 
-    Without one that ``must`` be there nothing is lost but what it may have said.
+    Without one that ``must`` be there nothing is lost but what it may have said. ``text`` is what
+    the script that names it writes into it.
     """
 
     path: str
     where: str
     kind: str = ""
     must: bool = True
+    text: str = ""
 
 
 class Stated(NamedTuple):

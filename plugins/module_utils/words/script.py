@@ -6,6 +6,7 @@ Lines are taken as they stand, in a ``case`` or an ``if`` too. Source: sbatch(1)
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +25,8 @@ from .launchers import (
 from .names import read_option
 from .options import Option, split_all
 from .quantities import parse_size
-from .shell_text import replace_substituted, skip_keywords, split_ended, strip_comments
+from .script_lines import MOST_LINES, Line, find_target, is_script, split_lines
+from .shell_text import skip_keywords, split_ended
 
 _MIB = 2**20
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
@@ -33,12 +35,10 @@ _COUNT = re.compile(r"\$\{#([A-Za-z_]\w*)\[[@*]\]\}")
 _VARIABLE = re.compile(
     r"\$(?:\{([A-Za-z_]\w*|\d)(?:\[[@*]\])?(?::?[-=]([^{}]*))?\}|([A-Za-z_]\w*))", re.ASCII
 )
-_HERE = re.compile(r"<<-?\s*[\"']?([A-Za-z_]\w*)[\"']?")
-_MOST_LINES = 20_000
-_MOST_JOINED = 200
 _MOST_ASSIGNED = 16
 """In one line, whose text is gone through again for each."""
 _LONGEST = 2**16
+_DEEPEST = 3
 _JOB = {
     "-n": "--ntasks",
     "-N": "--nodes",
@@ -48,18 +48,12 @@ _JOB = {
 }
 
 
-class Line(NamedTuple):
-    """One command, its continued lines joined, with the number of its first."""
-
-    number: int
-    text: str
-
-
-def read_script(text: str, path: str, environment: Mapping[str, str]) -> Words:
+def read_script(text: str, path: str, environment: Mapping[str, str], depth: int = 0) -> Words:
     """Return what a script says.
 
     :param path: Its name, for origins.
     :param environment: What is set where it will run, as far as that is known.
+    :param depth: In how many scripts it stands, as their here document.
     """
     job = _read_job(text, path)
     variables = {**environment, **job.variables}
@@ -67,18 +61,47 @@ def read_script(text: str, path: str, environment: Mapping[str, str]) -> Words:
     starts: list[str] = []
     nodes = variables.get("SLURM_NNODES", "")
     at_once = AtOnce(int(nodes) if re.fullmatch("[0-9]{1,6}", nodes) else 1)
-    for line in _split_lines(text):
+    written: dict[str, str] = {}
+    for line in split_lines(text):
         try:
             parts += _read_line(line, path, variables, starts, at_once)
+            if line.body:
+                parts.append((_read_body(line, path, variables, written, depth), 0))
         except ValueError as exc:
             if _looks_like_run(line.text):
                 told = f"{path}:{line.number}: is not a command: {exc}"
                 parts.append((Words(problems=(told,)), 0))
     several = at_once.finish(path)
-    said = [at_once.multiply(part, number) for part, number in parts]
+    said = [at_once.multiply(_fill(part, written), number) for part, number in parts]
     if starts and not at_once.has_steps:
         said[0] = _drop_tasks(said[0])
     return join_words([*said, several if several.notes else note_starts(path, starts)])
+
+
+def _read_body(
+    line: Line, path: str, variables: Mapping[str, str], written: dict[str, str], depth: int
+) -> Words:
+    """Read a here document, if it is a script; if a file is made of it, keep what it will say.
+
+    Lines above it are empty, so that they are counted as in the script.
+    """
+    body = "\n" * line.last + (expand(line.body, variables) if line.expands else line.body)
+    text = expand(line.text, variables)
+    commands = [skip_keywords(words) for words, _ended in split_ended(text)]
+    target = find_target(text)
+    if target:
+        written[posixpath.normpath(target)] = body
+    elif depth < _DEEPEST and any(map(is_script, commands)):
+        return read_script(body, path, variables, depth + 1)
+    return Words()
+
+
+def _fill(said: Words, written: Mapping[str, str]) -> Words:
+    """Return what is said, with the text of files that the script itself writes."""
+    wanted = [
+        one._replace(text=written.get(posixpath.normpath(one.path), "")) for one in said.wanted
+    ]
+    return said._replace(wanted=tuple(wanted)) if written else said
 
 
 def _drop_tasks(job: Words) -> Words:
@@ -191,46 +214,6 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
     return done
 
 
-def _split_lines(text: str) -> Iterator[Line]:
-    """Yield commands; comments and the text of here documents are left out."""
-    lines = text.splitlines()[:_MOST_LINES]
-    at, end = 0, ""
-    while at < len(lines):
-        start, line = at, lines[at]
-        at += 1
-        if end:
-            end = "" if line.strip() == end else end
-            continue
-        if line.lstrip().startswith("#"):
-            continue
-        whole = [line]
-        while at < len(lines) and (whole[-1].endswith("\\") or _is_open(whole)):
-            if not lines[at].lstrip().startswith("#"):
-                whole.append(lines[at])
-            at += 1
-        here = _HERE.search(line)
-        end = here[1] if here and "<<<" not in line and "((" not in line else ""
-        plain = strip_comments("\n".join(whole)).replace("\\\n", " ")
-        if plain.strip():
-            yield Line(start + 1, replace_substituted(plain))
-
-
-def _is_open(lines: list[str]) -> bool:
-    """Tell whether an array has begun and not ended, ``ARGS=(``, or a quotation has."""
-    if len(lines) > _MOST_JOINED:
-        return False
-    if re.match(r"\s*(export\s+|local\s+)?[A-Za-z_]\w*\+?=\(", lines[0]):
-        return not lines[-1].rstrip().endswith(")")
-    text = "\n".join(lines)
-    if text.count('"') % 2 == 0 and text.count("'") % 2 == 0:
-        return False
-    try:
-        shlex.split(text, comments=True)
-    except ValueError:
-        return True
-    return False
-
-
 class _Job(NamedTuple):
     """What sbatch is asked for, and the variables that Slurm will set."""
 
@@ -240,7 +223,7 @@ class _Job(NamedTuple):
 
 def _read_job(text: str, path: str) -> _Job:
     asked: dict[str, tuple[str, str]] = {}
-    for number, line in enumerate(text.splitlines()[:_MOST_LINES], start=1):
+    for number, line in enumerate(text.splitlines()[:MOST_LINES], start=1):
         if not re.match(r"#SBATCH\s", line):
             continue
         try:

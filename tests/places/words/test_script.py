@@ -263,3 +263,46 @@ def test_a_text_is_filled_in_up_to_a_length() -> None:
     for text in (f"{longest}x", "$A$A"):
         with pytest.raises(ValueError, match="characters"):
             expand(text, {"A": longest})
+
+
+@pytest.mark.parametrize(
+    ("text", "workers"),
+    [
+        ("bash <<EOF\npython t.py --num_workers 3\nEOF", 3),
+        ("srun bash -s <<'EOF'\npython t.py --num_workers 3\nEOF\nexit", 3),
+        ("sbatch -p gpu <<EOF\n#SBATCH -n 1\nsrun python t.py --num_workers 3\nEOF", 3),
+        ("W=3\nbash <<EOF\npython t.py --num_workers $W\nEOF", 3),
+        ("bash <<-EOF\n\tpython t.py --num_workers 3\n\tEOF", 3),
+        ("python - <<EOF\npython t.py --num_workers 3\nEOF\npython t.py --num_workers 5", 5),
+        ("cat > other.sh <<EOF\npython t.py --num_workers 3\nEOF\npython t.py --num_workers 5", 5),
+        ("SIZE=$((1 << N))\npython t.py --num_workers 5", 5),
+        ("bash one.sh <<EOF\npython t.py --num_workers 3\nEOF\npython t.py --num_workers 5", 5),
+    ],
+)
+def test_a_script_in_a_here_document_is_read(text: str, workers: int) -> None:
+    found = read(text)
+    values = [fact.value for fact in found.facts if fact.key == "workers"]
+    assert (values, found.problems) == ([workers], ())
+
+
+def test_lines_of_a_here_document_are_counted_as_in_the_script() -> None:
+    found = read("\n\nbash <<EOF\n\npython t.py --num_workers 3\nEOF")
+    assert [fact.where for fact in found.facts if fact.key == "workers"] == ["job.sh:5"]
+
+
+@pytest.mark.parametrize(
+    ("writes", "text"),
+    [
+        ("cat > ds.json <<EOF", "3"),
+        ("cat <<EOF > ./ds.json", "3"),
+        ("cat >>ds.json << EOF", "3"),
+        ("tee ds.json <<EOF", "3"),
+        ("tee -a ds.json > /dev/null <<EOF", "3"),
+        ("cat > ds.json <<'EOF'", "$N"),
+        ("cat > other.json <<EOF", ""),
+    ],
+)
+def test_what_a_script_writes_itself_is_what_a_run_reads(writes: str, text: str) -> None:
+    found = read(f"N=3\n{writes}\n$N\nEOF\ndeepspeed t.py --deepspeed ds.json")
+    (wanted,) = (one for one in found.wanted if one.path == "ds.json")
+    assert wanted.text == ("\n\n" + text if text else "")
