@@ -100,10 +100,9 @@ class _Gathering:
         while self.waiting:
             wanted, folder = self.waiting.pop(0)
             found = self._find(wanted, folder)
-            key = f"{found.name} {wanted.path}" if found and wanted.text else found and found.name
-            if found is None or key is None or key in self.seen:
+            if found is None or found.name in self.seen:
                 continue
-            self.seen.add(key)
+            self.seen.add(found.name)
             if len(self.seen) > _MOST_FILES:
                 told = f"{wanted.where}: names more than {_MOST_FILES} files"
                 self.parts.append(Words(problems=(told,)))
@@ -114,8 +113,8 @@ class _Gathering:
     def _find(self, wanted: Wanted, folder: str) -> Text | None:
         """Return a file, looked for where the run starts, then beside the one that names it."""
         if wanted.text:
-            name = re.sub(r":\d+(: .*)?$", "", wanted.where)
-            return Text(name, wanted.text, folder)
+            script = re.sub(r":\d+(: .*)?$", "", wanted.where)
+            return Text(f"{script}: {wanted.path}", wanted.text, folder)
         start, trouble = f"{wanted.where}: " if wanted.where else "", ""
         for base in dict.fromkeys((os.getcwd(), folder)):
             path = os.path.normpath(os.path.join(base, wanted.path))

@@ -211,6 +211,29 @@ def test_a_folder_without_a_run_is_a_question(
     assert "no file here says anything of a run; name one, or give the command" in errors[0]
 
 
+def test_a_script_whose_start_is_not_read_is_told_as_such(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "a.sh").write_text("tmux new-session -d 'python train.py --num_workers 4'\n")
+    status, _told, errors = judge(capsys, "a.sh")
+    assert status == cli.REFUSED
+    assert "a.sh: says nothing of a run; state --workers N" in errors[0]
+    assert "a.sh:1: not read: tmux new-session: no launcher of that name is known" in errors[1]
+
+
+def test_settings_that_a_script_writes_are_read_from_it(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "a.sh").write_text(
+        "W=3\ncat > run.yaml <<EOF\ndataloader_num_workers: $W\nEOF\n"
+        "torchrun --nproc-per-node 2 train.py --config run.yaml\n"
+    )
+    status, told, _errors = judge(capsys, "a.sh")
+    assert status == cli.COMPLIES
+    assert "note workers 3 (a.sh: run.yaml:1)" in told
+    assert "ranks_per_node 2 (a.sh:5)" in told
+
+
 def test_two_files_that_differ_are_a_question(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

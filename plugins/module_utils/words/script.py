@@ -83,16 +83,16 @@ def _read_body(
 ) -> Words:
     """Read a here document, if it is a script; if a file is made of it, keep what it will say.
 
-    Lines above it are empty, so that they are counted as in the script.
+    Above a script lines are empty, so that its own are counted as in the one that holds it.
     """
-    body = "\n" * line.last + (expand(line.body, variables) if line.expands else line.body)
+    body = expand(line.body, variables) if line.expands else line.body
     text = expand(line.text, variables)
     commands = [skip_keywords(words) for words, _ended in split_ended(text)]
     target = find_target(text)
     if target:
         written[posixpath.normpath(target)] = body
     elif depth < _DEEPEST and any(map(is_script, commands)):
-        return read_script(body, path, variables, depth + 1)
+        return read_script("\n" * line.last + body, path, variables, depth + 1)
     return Words()
 
 

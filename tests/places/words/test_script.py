@@ -305,4 +305,4 @@ def test_lines_of_a_here_document_are_counted_as_in_the_script() -> None:
 def test_what_a_script_writes_itself_is_what_a_run_reads(writes: str, text: str) -> None:
     found = read(f"N=3\n{writes}\n$N\nEOF\ndeepspeed t.py --deepspeed ds.json")
     (wanted,) = (one for one in found.wanted if one.path == "ds.json")
-    assert wanted.text == ("\n\n" + text if text else "")
+    assert wanted.text == text
