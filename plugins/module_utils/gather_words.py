@@ -7,6 +7,7 @@ import errno
 import os
 import re
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 
 from .core.policy_tree import decode_policy
 from .core.reader import PolicyError
@@ -126,10 +127,28 @@ class _Gathering:
                 return None
             except OSError as exc:
                 trouble = trouble or re.sub(f"^{re.escape(path)}: ", "", str(exc))
+        like = self._find_like(wanted, folder)
+        if like:
+            more = f"{like[0]} is read, of {len(like)} files that it may be"
+            self.parts.append(Words(notes=(f"{start}{wanted.path}: {more}",)))
+            return self._find(wanted._replace(path=like[0]), folder)
         told = f"{start}{wanted.path}: {trouble}"
         is_problem = wanted.must or not trouble.startswith(os.strerror(errno.ENOENT))
         self.parts.append(Words(problems=(told,)) if is_problem else Words(notes=(told,)))
         return None
+
+    def _find_like(self, wanted: Wanted, folder: str) -> list[str]:
+        """Return the files that a pattern such as ``configs/*.yaml`` may stand for."""
+        above, name = os.path.split(wanted.path)
+        for base in dict.fromkeys((os.getcwd(), folder)) if re.search(r"[*?[]", name) else ():
+            try:
+                names = self.files.list_names(os.path.join(base, above))
+            except OSError:
+                continue
+            found = [one for one in names if fnmatchcase(one, name) and one != name]
+            if found:
+                return [os.path.join(above, one) for one in found]
+        return []
 
     def _read(self, path: str, name: str) -> Text:
         content = self.files.read(path)

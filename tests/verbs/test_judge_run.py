@@ -221,6 +221,23 @@ def test_a_script_whose_start_is_not_read_is_told_as_such(
     assert "a.sh:1: not read: tmux new-session: no launcher of that name is known" in errors[1]
 
 
+def test_of_files_that_a_pattern_names_one_is_read_and_that_is_told(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "configs").mkdir()
+    for name, workers in (("a.yaml", 2), ("b.yaml", 3), ("other.json", 4)):
+        (here / "configs" / name).write_text(f"dataloader_num_workers: {workers}\n")
+    line = "for c in configs/*.yaml; do python train.py --config $c; done\n"
+    (here / "a.sh").write_text(line)
+    status, told, _errors = judge(capsys, "a.sh")
+    assert status == cli.COMPLIES
+    assert "note workers 2 (configs/a.yaml:1)" in told
+    assert "configs/*.yaml: configs/a.yaml is read, of 2 files that it may be" in told
+    (here / "a.sh").write_text(line.replace("*.yaml", "*.toml"))
+    status, _told, errors = judge(capsys, "a.sh")
+    assert (status, "configs/*.toml: No such file" in errors[0]) == (cli.REFUSED, True)
+
+
 def test_settings_that_a_script_writes_are_read_from_it(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..core.values import NamedTuple
 from .at_once import AtOnce
@@ -31,6 +31,7 @@ from .shell_text import skip_keywords, split_ended
 _MIB = 2**20
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
 _ARRAY = re.compile(r"\s*(?:export\s+|local\s+)?([A-Za-z_]\w*)(\+?)=\((.*)", re.DOTALL)
+_SETTING = re.compile(r"\.(ya?ml|json|toml|cfg|py|sh)$|^--[a-z]")
 _COUNT = re.compile(r"\$\{#([A-Za-z_]\w*)\[[@*]\]\}")
 _VARIABLE = re.compile(
     r"\$(?:\{([A-Za-z_]\w*|\d)(?:\[[@*]\])?(?::?[-=]([^{}]*))?\}|([A-Za-z_]\w*))", re.ASCII
@@ -132,7 +133,7 @@ def _read_line(
         assigned = _find_assigned(words, variables)
         if assigned:
             variables.update(assigned)
-            yield read_variables(assigned, where), 0
+            yield join_words([read_variables(assigned, where), _note_loop(words, where)]), 0
         elif words[:1] == ["ulimit"]:
             yield Words(ulimits=tuple(_read_ulimit(words[1:], where))), 0
         elif words:
@@ -186,6 +187,15 @@ def _find_assigned(words: list[str], variables: Mapping[str, str]) -> dict[str, 
         pair[1]: (variables.get(pair[1], "") * bool(pair[2]) + _flatten(pair[3]))[:_LONGEST]
         for pair in found
     }
+
+
+def _note_loop(words: Sequence[str], where: str) -> Words:
+    """Say of a loop over files of settings, or options, that only its first item is read."""
+    items = words[3:] if words[:1] == ["for"] else []
+    if len(items) < 2 or not all(_SETTING.search(one) for one in items):
+        return Words()
+    told = f"{where}: of the {len(items)} items of the loop {items[0]} is read"
+    return Words(notes=(f"{told}; judge the largest by itself",))
 
 
 def _flatten(text: str) -> str:

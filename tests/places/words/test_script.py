@@ -306,3 +306,19 @@ def test_what_a_script_writes_itself_is_what_a_run_reads(writes: str, text: str)
     found = read(f"N=3\n{writes}\n$N\nEOF\ndeepspeed t.py --deepspeed ds.json")
     (wanted,) = (one for one in found.wanted if one.path == "ds.json")
     assert wanted.text == text
+
+
+@pytest.mark.parametrize(
+    ("items", "noted"),
+    [
+        ("a.yaml b.yaml", True),
+        ("'--num_workers 2' '--num_workers 16'", True),
+        ("a.yaml", False),
+        ("1e-3 1e-4", False),
+        ("a.yaml 3", False),
+    ],
+)
+def test_of_a_loop_over_settings_the_first_is_read(items: str, noted: bool) -> None:
+    found = read(f"for c in {items}; do python t.py --config $c --num_workers 2; done")
+    told = "job.sh:1: of the 2 items of the loop "
+    assert any(note.startswith(told) for note in found.notes) == noted
