@@ -36,6 +36,7 @@ _TAKE_ALL = ("composer", "ibrun")
 """Where nobody says how many, they start as many as there are GPUs, or tasks of the job."""
 _USUAL = dict.fromkeys(("-np", "--np", "--nproc", "--nprocs", "--num-proc", "--num_cores"), _HERE)
 """How those count that are not known here."""
+_HOSTS = ("-H", "-host", "--host", "-hosts", "--hosts")
 _GLUED = re.compile("(-[nNPj])([0-9].*)")
 
 
@@ -97,7 +98,16 @@ def _count(words: Sequence[str], where: str, counted: Mapping[str, str]) -> list
             shown = f"{where}: {name}" if where else name
             found = read_option(name, value, here, STEP, shown)
             facts += [one for one in found if isinstance(one, Fact)]
+            facts += [Fact(_HERE, most, here, STEP) for most in _read_slots(name, value)]
     return facts
+
+
+def _read_slots(name: str, value: str) -> list[int]:
+    """Return the most processes of one host: of ``-H a:4,b:4``, or ``--map-by ppr:4:node``."""
+    if name in _HOSTS:
+        return sorted(map(int, re.findall(r":(\d{1,6})(?:,|$)", value)))[-1:]
+    each = re.fullmatch(r"ppr:(\d{1,6}):node.*", value) if name.endswith("-map-by") else None
+    return [int(each[1])] if each else []
 
 
 def _split(words: Sequence[str]) -> Sequence[Option]:
