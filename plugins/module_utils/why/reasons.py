@@ -199,7 +199,7 @@ _MEMORY = (
         "",
         "the scheduler ended the job: it used more memory than it had asked for",
         "sacct -o ReqMem,MaxRSS shows it",
-        "ask for more with --mem, or use less: fewer workers, smaller batches",
+        "ask the scheduler for more (Slurm: --mem), or use less: fewer workers, smaller batches",
     ),
     limit(
         HUGE,
@@ -235,7 +235,8 @@ _REST = (
         "",
         "the scheduler ended the job at its time limit; no setting of the host did",
         "sacct says TIMEOUT",
-        "ask for more with --time, up to the MaxTime of the partition",
+        "ask the scheduler for more (Slurm: --time, PBS: -l walltime, LSF: -W), as far as the queue"
+        " allows",
     ),
     limit(
         "key-quota",

@@ -17,8 +17,26 @@ from .reasons import CGROUP, COMMIT, REASONS
 SHOWN, FITS, POSSIBLE = "shown by the host", "fits the words", "only possible"
 _RANKS = (CAUSE, PLAIN, AFTER, WRAPPER)
 _SHORTLY = 40  # Lines between an order and what follows it.
-_ORDER = re.compile(r"CANCELL?ED AT|TERM_\w+LIMIT|job killed:|[Ee]xceeded (?:\w+ )?memory limit")
+_ORDER = re.compile(
+    r"CANCELL?ED AT|TERM_\w+LIMIT|job killed:|[Ee]xceeded (?:\w+ )?memory limit"
+    r"|Forcefully terminating all other processes"
+)
 _EXITED = re.compile(r"srun: error: .*Exited with exit code (?!0\b|9\b|137\b)")
+_WRAPS = re.compile(
+    r"Job failed: exit code|Process completed with exit code|failed to solve: "
+    r"|[Ss]ee root cause above|^(?:error: )?command '.*' failed with exit|ShardCannotStart"
+    r"|Application startup failed|SystemExit: |LD_PRELOAD cannot be preloaded"
+    r"|I/O operation on closed file|Directory not empty: '/tmp/pymp-"
+    r"|^RuntimeError: worker \d+ failed"
+)
+"""What others say of a failure whose words stand above."""
+_NEEDS = re.compile(
+    r"^(?:fatal )?[Ee](?:rror|RROR): |[Cc]onnection refused|Errno 111\]"
+    r"|^(?:rm|cp|mv|ls|cat|tar|sed): cannot "
+    r"|^curl: \(7\)|No such file or directory: '(?!/)"
+)
+"""What fails for want of what was to be there, if it stands a few lines below a failure."""
+_NEXT = 30
 _RANKS_KILLED = re.compile(r"srun: error: .*: Killed")
 _EPISODE = 200
 """Lines above the last message in which others may tell more of the same end."""
@@ -54,7 +72,7 @@ class Verdict(NamedTuple):
 def judge_words(words: Words) -> Verdict | None:
     """Return what the words of a run tell by themselves; nothing where they name no failure."""
     found = [one for one in find_failures(words) if not is_ignored(words, one)]
-    found = _drop_orders(found)
+    found = _drop_wrappers(_drop_orders(found))
     found = [one for one in found if not worked_on(words, one, one is found[-1])]
     if not found:
         return None
@@ -92,6 +110,22 @@ def _drop_orders(found: Sequence[Found]) -> list[Found]:
         causes = [*orders, *(exits if _RANKS_KILLED.search(one.line) else ())]
         if not (is_kill and any(0 < one.number - number <= _SHORTLY for number in causes)):
             kept.append(one)
+    return kept
+
+
+def _drop_wrappers(found: Sequence[Found]) -> list[Found]:
+    """Return the messages without those that only follow from a failure above them.
+
+    What ran a command tells that it failed; the next commands of a script, and those who were
+    connected, fail shortly afterwards for want of it.
+    """
+    causes = [one.number for one in found if one.message.rank == CAUSE]
+    kept = []
+    for one in found:
+        above = [one.number - number for number in causes if number < one.number]
+        if above and (_WRAPS.search(one.line) or (above[-1] <= _NEXT and _NEEDS.search(one.line))):
+            continue
+        kept.append(one)
     return kept
 
 
