@@ -42,7 +42,7 @@ def _gather(files: Sequence[str], command: Sequence[str] | None, user: object) -
 
 def _unpack(row: Sequence[Any]) -> Words:
     """Return words as they were before JSON carried them."""
-    facts, wanted, stated, notes, problems, library, ulimits = row
+    facts, wanted, stated, notes, problems, library, ulimits, is_job = row
     return Words(
         tuple(Fact(*one) for one in facts),
         tuple(Wanted(*one) for one in wanted),
@@ -51,4 +51,5 @@ def _unpack(row: Sequence[Any]) -> Words:
         tuple(problems),
         library,
         tuple(Ulimit(*one) for one in ulimits),
+        bool(is_job),
     )

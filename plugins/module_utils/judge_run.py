@@ -44,8 +44,6 @@ _OF_CONTAINER = ("descriptors", "tasks", "shared_memory")
 _OF_NODE = ("shared_memory", "memory", "tasks", "deepspeed", "cpus")
 """Checks that a container, or a node that is another host, answers for itself."""
 
-JOB = "job:slurm"
-
 
 class Judged(NamedTuple):
     """What came of a run: what was taken from where, and the findings."""
@@ -150,7 +148,7 @@ def _judge_taken(
         time_limit=arguments.time_limit,
     )
     notes = [*taken.notes, *words.notes]
-    if any(one.place == JOB for one in words.stated) and "SLURM_JOB_ID" not in os.environ:
+    if words.is_job and "SLURM_JOB_ID" not in os.environ:
         node = "this host is not the job's node: of that, only what the job asks for is judged"
         notes.append(f"{node}; in the job, preflight sees the rest")
     run = policy.get(RUN)
@@ -197,7 +195,7 @@ def _judge(
 ) -> CheckResult:
     """Return the findings of this host, and those of what the words state themselves."""
     run = policy.get(RUN)
-    if run is None or not words.stated:
+    if run is None or not (words.stated or words.is_job):
         return check_within(policy, options, progress=progress)
     checks = choose_checks(run)
     if run.place == SELF:
@@ -206,7 +204,7 @@ def _judge(
             checks = tuple(check for check in checks if check not in own)
         elif any(one.place.startswith("pod:") for one in words.stated):
             checks = ()
-        elif "SLURM_JOB_ID" not in os.environ and any(one.memory for one in words.stated):
+        elif "SLURM_JOB_ID" not in os.environ and words.is_job:
             checks = tuple(check for check in checks if check not in _OF_NODE)
     findings = [one for stated in words.stated for one in judge_stated(run, stated)]
     if not checks:

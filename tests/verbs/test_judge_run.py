@@ -238,6 +238,18 @@ def test_of_files_that_a_pattern_names_one_is_read_and_that_is_told(
     assert (status, "configs/*.toml: No such file" in errors[0]) == (cli.REFUSED, True)
 
 
+def test_a_job_that_states_no_memory_is_judged_as_one_of_another_host(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = "srun python t.py --num_workers 900 --batch-size 64\n"
+    (here / "a.sh").write_text(f"#SBATCH --ntasks-per-node=64\n{run}")
+    _status, told, _errors = judge(capsys, "a.sh")
+    assert "note this host is not the job's node" in told
+    assert "memory" not in told.partition("no-go")[0].partition("process:self")[2]
+    (here / "b.sh").write_text(run.replace("srun ", ""))
+    assert "is not the job's node" not in judge(capsys, "b.sh")[1]
+
+
 def test_settings_that_a_script_writes_are_read_from_it(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

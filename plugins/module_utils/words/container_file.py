@@ -13,10 +13,21 @@ from collections.abc import Iterator, Mapping
 
 from ..core.policy_tree import Located
 from ..core.values import UNLIMITED
-from .docker_run import SHM, Container, find_shm, mounts_shm, read_cpus, read_mount, read_pids
-from .facts import JOB, Fact, Stated, Words, join_path, join_words
+from .docker_run import (
+    SHM,
+    Container,
+    find_shm,
+    is_shm,
+    mounts_shm,
+    read_cpus,
+    read_mount,
+    read_pids,
+)
+from .facts import ARGUMENT, JOB, Fact, Stated, Words, join_path, join_words
 from .launchers import read_command, read_variables
+from .options import read_arguments
 from .quantities import parse_count, parse_pod_quantity, parse_size
+from .shell_variables import expand
 from .tree import find, list_leaves, read_line, read_scalar
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::?-([^}]*))?\}|\$([A-Za-z_][A-Za-z0-9_]*)")
@@ -68,7 +79,7 @@ class _Node:
             value = self.environment.get(match[1] or match[3])
             return value if value is not None else match[2] if match[2] is not None else match[0]
 
-        return _VARIABLE.sub(replace, text)
+        return _VARIABLE.sub(replace, text.replace("$$", "\0")).replace("\0", "$")
 
     def number(self, name: str, parse: object, *keys: str) -> float | None:
         """Return a number under the name of a limit; anything else is a problem."""
@@ -98,6 +109,7 @@ def _read_service(service: object, path: str, environment: Mapping[str, str], fo
     shm = node.number("shm", parse_size, "shm_size")
     here = f"{path}:{read_line(service)}"
     node.at.setdefault("shm", f"{here}, no shm_size")
+    shm = _find_tmpfs(node) or shm
     mounts = tuple(_read_volumes(node, folder))
     own_shm = None if mounts_shm(mounts) else find_shm(node.text("ipc")[0], shm)
     if own_shm is None:
@@ -114,10 +126,36 @@ def _read_service(service: object, path: str, environment: Mapping[str, str], fo
     )
     variables = dict(_read_environment(node))
     container = Container(stated, (), variables, mounts, node.text("working_dir")[0])
-    command = _read_words(node, "command") or _read_words(node, "entrypoint")
-    said = [read_command(words, where) for words, where in command]
+    entry, command = _read_words(node, "entrypoint"), _read_words(node, "command")
+    both = [word for words, _where in (*entry, *command) for word in words]
+    both = [expand(word, variables) for word in both]
+    said = [read_started(both, (command or entry)[0][1])] if both else []
     joined = join_words([*said, read_variables(variables, here), Words(stated=(stated,))])
     return container.map(joined._replace(problems=(*joined.problems, *node.problems)))
+
+
+def _find_tmpfs(node: _Node) -> int | None:
+    """Return the size of a tmpfs that is /dev/shm: of ``tmpfs``, or of a volume of that type."""
+    found = find(node.node, "tmpfs")
+    for one in found if isinstance(found, list) else [found]:
+        target, _sign, options = str(read_scalar(one)[0]).partition(":")
+        size = re.search(r"(?:^|,)size=(\w+)", options)
+        if is_shm(target) and size:
+            return _size_tmpfs(node, size[1], one)
+    for one in find(node.node, "volumes") or ():
+        size_of, _line = read_scalar(find(one, "tmpfs", "size"))
+        if is_shm(str(read_scalar(find(one, "target"))[0])) and size_of is not None:
+            return _size_tmpfs(node, str(size_of), find(one, "tmpfs", "size"))
+    return None
+
+
+def _size_tmpfs(node: _Node, text: str, at: object) -> int | None:
+    try:
+        size = parse_size(text)
+    except ValueError:
+        return None
+    node.at["shm"] = f"{node.path}:{read_line(at)}"
+    return size
 
 
 def _whole(value: float | None) -> int | None:
@@ -171,6 +209,8 @@ def _read_volumes(node: _Node, folder: str) -> Iterator[tuple[str, str]]:
             mounts = read_mount(node.fill(str(one.value)))
         else:
             source, target = (str(read_scalar(find(one, key))[0]) for key in ("source", "target"))
+            if read_scalar(find(one, "type"))[0] == "tmpfs":
+                continue
             mounts = [(target, node.fill(source))] if source.startswith(("/", ".")) else []
         for target, source in mounts:
             yield target, join_path(folder, source)
@@ -229,9 +269,24 @@ def _read_container(spec: dict[str, object], container: object, path: str) -> Wo
         if find(one, "value") is not None
     }
     said = [read_variables(variables, here), Words(stated=(stated,), problems=tuple(node.problems))]
-    said += [read_command(words, here)] if words else []
+    said += [read_started([expand_pod(one, variables) for one in words], here)] if words else []
     found = [] if gpus is None else [Fact("gpus.count", int(gpus), node.at["gpus"], JOB)]
     return Container(stated).map(join_words([*said, Words(tuple(found))]))
+
+
+def expand_pod(text: str, variables: Mapping[str, str]) -> str:
+    """Return a word of a pod's command with the variables that its container states."""
+    return re.sub(
+        r"\$\(([A-Za-z_]\w*)\)", lambda one: variables.get(one[1], one[0]), expand(text, variables)
+    )
+
+
+def read_started(words: list[str], where: str) -> Words:
+    """Return what a container starts; of options alone those of a script, which its image names."""
+    if not words[0].startswith("-"):
+        return read_command(words, where)
+    told = f"{where}: only options: what the image starts of its own is not known"
+    return join_words([read_arguments(words, where, ARGUMENT), Words(notes=(told,))])
 
 
 def _find_shm(spec: dict[str, object], node: _Node) -> int | None:
@@ -240,9 +295,11 @@ def _find_shm(spec: dict[str, object], node: _Node) -> int | None:
     An emptyDir of medium Memory without a size ends where the memory of the pod does, to which it
     counts; one of another medium is a disk.
     """
+    if read_scalar(find(spec, "hostIPC"))[0] is True:
+        return None
     mounts = find(node.node, "volumeMounts")
     for mount in mounts if isinstance(mounts, list) else ():
-        if read_scalar(find(mount, "mountPath"))[0] != "/dev/shm":  # noqa: S108 - a name
+        if not is_shm(str(read_scalar(find(mount, "mountPath"))[0])):
             continue
         name = read_scalar(find(mount, "name"))[0]
         volumes = spec.get("volumes")

@@ -19,9 +19,14 @@ SHM = 64 * 2**20
 
 _FLAGS = re.compile(
     r"--(rm|init|privileged|interactive|tty|detach|read-only|no-healthcheck|publish-all"
-    r"|oom-kill-disable|sig-proxy|quiet)|-[itdPq]+"
+    r"|oom-kill-disable|sig-proxy|quiet|replace|disable-content-trust|no-hosts|rmi|read-only-tmpfs"
+    r"|env-host|http-proxy|tls-verify|no-hostname|passwd)|-[itdPq]+"
 )
+_GLUED = re.compile("(-[vmewupahlc])=?(?!-)(.+)", re.DOTALL)
 _PATHS = ("output_dir", "cache_dir")
+_SHM_TMPFS = re.compile(
+    r"/dev/shm/?(:|$)|(?=.*type=tmpfs)(?=.*(target|dst|destination)=/dev/shm/?(,|$))"  # noqa: S108
+)
 _SHM_PATH = "/dev/shm"  # noqa: S108 - a name
 
 
@@ -72,7 +77,8 @@ def split_docker_run(words: Sequence[str], where: str) -> Container:
     """
     options, at = [], list(words).index("run") + 1
     while at < len(words) and words[at].startswith("-"):
-        name, sign, value = words[at].partition("=")
+        glued = _GLUED.fullmatch(words[at])
+        name, sign, value = (glued[1], "=", glued[2]) if glued else words[at].partition("=")
         at += 1
         if not sign and not _FLAGS.fullmatch(name) and at < len(words):
             value, at = words[at], at + 1
@@ -117,14 +123,14 @@ class _Limits:
             self.stated.update(read_ulimit(value))
         elif name == "--ipc":
             self.ipc = value
-        elif name in ("-v", "--volume", "--mount"):
-            self.mounts += read_mount(value)
-        elif name == "--tmpfs" and value.partition(":")[0].rstrip("/") == _SHM_PATH:
-            size = re.search(r"[:,]size=(\d+[kmgKMG]?)(,|$)", value)
+        elif name in ("--tmpfs", "--mount") and _SHM_TMPFS.match(value):
+            size = re.search(r"[:,](?:tmpfs-)?size=(\d+[kmgKMG]?)(,|$)", value)
             self.stated["shm"] = parse_size(size[1]) if size else None
             self.ipc = (
                 self.ipc if size else _SHM_PATH
             )  # Half of the host's memory, as tmpfs has it.
+        elif name in ("-v", "--volume", "--mount"):
+            self.mounts += read_mount(value)
         elif name in ("-e", "--env"):
             key, sign, text = value.partition("=")
             self.variables += [(key, text)] if sign else []
@@ -141,7 +147,11 @@ class _Limits:
 
 def mounts_shm(mounts: Iterable[tuple[str, str]]) -> bool:
     """Tell whether a path of the host is /dev/shm in the container."""
-    return any(inside.rstrip("/") == _SHM_PATH for inside, _outside in mounts)
+    return any(is_shm(inside) for inside, _outside in mounts)
+
+
+def is_shm(path: str) -> bool:
+    return path.rstrip("/") == _SHM_PATH
 
 
 def find_shm(ipc: str, stated: float | None) -> int | None:

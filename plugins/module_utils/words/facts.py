@@ -108,6 +108,8 @@ class Words(NamedTuple):
     library: str = ""
     """Whose loop draws the batches, where the words show it."""
     ulimits: tuple[Ulimit, ...] = ()
+    is_job: bool = False
+    """Whether a scheduler will choose where it runs."""
 
 
 def join_path(folder: str, path: str) -> str:
@@ -132,4 +134,5 @@ def join_words(parts: list[Words]) -> Words:
         tuple(dict.fromkeys(one for part in parts for one in part.problems)),
         max((part.library for part in parts), key=_LIBRARIES.index, default=""),
         tuple(one for part in parts for one in part.ulimits),
+        any(part.is_job for part in parts),
     )

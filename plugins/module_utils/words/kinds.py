@@ -91,12 +91,18 @@ def _read(text: Text, context: Context, kind: str) -> Read:
     if _is_named(text, ".toml"):
         return Read(SETTINGS, _read_toml(text))
     trees = context.parse(text.content, text.name)
-    parts = [_read_tree(tree.root, text, context, kind) for tree in trees]
+    parts = _leave_servers([_read_tree(tree.root, text, context, kind) for tree in trees])
     words = join_words([part.words for part in parts])
     doubles = tuple(problem for tree in trees for problem in tree.problems)[:_MOST_NOTES]
     words = words._replace(notes=(*words.notes, *doubles))
     kinds = [part.kind for part in parts if part.kind]
     return Read(START if START in kinds else kinds[0] if kinds else "", words)
+
+
+def _leave_servers(parts: list[Read]) -> list[Read]:
+    """Return what documents say, without pods that say nothing of a run beside one that does."""
+    runs = [one for one in parts if one.kind == START and (one.words.facts or one.words.wanted)]
+    return [one for one in parts if one.kind != START or one in runs] if runs else parts
 
 
 def _is_named(text: Text, *suffixes: str) -> bool:

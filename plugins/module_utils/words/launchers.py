@@ -30,7 +30,8 @@ from .job_starters import count_beside, note_unknown, read_jobs, read_module, st
 from .names import AUTO, read_option
 from .options import COMMAND_LINE, Option, read_arguments, split_before
 from .programs import ALL_GPUS, DEFAULTS, FLAGS, LAUNCHES, MODULES, PROGRAMS
-from .shell_text import replace_substituted, skip_keywords, split_ended
+from .shell_text import replace_substituted, skip_keywords, split_ended, strip_comments
+from .shell_variables import expand
 from .wrappers import PYTHON_FILE, Peeled, peel, seems_to_start, starts_nothing
 
 _SHELLS = ("bash", "sh", "zsh", "dash")
@@ -295,7 +296,7 @@ def _read_commands(text: str, where: str, by: str, depth: int) -> Words:
     :param by: The word that gives it.
     """
     try:
-        commands = split_ended(replace_substituted(text))
+        commands = split_ended(replace_substituted(strip_comments(text)))
     except ValueError as exc:
         return Words(problems=(f"{where or COMMAND_LINE}: {by}: is not a command: {exc}",))
     here, at_once, names = where or by, AtOnce(), []
@@ -374,6 +375,7 @@ def _read_docker(words: Sequence[str], where: str, depth: int) -> Words:
     unknown = f"what the image {container.image} runs of its own is not known"
     inner = Words(notes=(unknown,))
     if container.words:
-        inner = read_command(container.words, where, depth)
+        given = dict(container.variables)
+        inner = read_command([expand(one, given) for one in container.words], where, depth)
     variables = read_variables(container.variables, where)
     return container.map(join_words([Words(stated=(container.stated,)), variables, inner]))

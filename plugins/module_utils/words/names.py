@@ -24,7 +24,7 @@ _NAMES = {
         "output_dir save_dir out_dir default_root_dir explicit_log_dir output_path save logs output"
     ),
     "save_total_limit": "save_total_limit checkpoints_total_limit checkpoint_hist",
-    "resume": "resume_from_checkpoint resume resume_if_exists",
+    "resume": "resume_from_checkpoint resume",
     "cache_dir": "cache_dir cache_dir_vae cache_dir_text wids_cache wds_cache",
     "gradient_accumulation": (
         "gradient_accumulation_steps gradient_accumulation accumulate_grad_batches accum_freq"
@@ -146,8 +146,9 @@ def _count_shards(text: str) -> int:
 
 
 def _read(key: str, value: object, where: str, rank: int, told: str) -> Fact | None:
-    if value is None or isinstance(value, (dict, list)):
+    if value is None or isinstance(value, (dict, list)) or (value == "" and key == "resume"):
         return None
+    value = "-1" if value == -1 else value
     if isinstance(value, str):
         if re.search(r"\$\{?SLURM_|%[jJA]", value) and key in _PATHS:
             return Fact(key, AUTO, where, rank)
@@ -180,7 +181,7 @@ def _read_plain(key: str, value: object, where: str, rank: int) -> Fact | None:
         return Fact("epochs", 1, where, rank) if parse_switch(value) else None
     if key == "resume":
         is_set = not isinstance(value, str) or value.lower() in ("true", "false", "yes", "no")
-        return Fact(key, parse_switch(value) if is_set else True, where, rank)
+        return Fact(key, parse_switch(value) if is_set else str(value), where, rank)
     if key in _PATHS:
         return Fact(key, str(value), where, rank) if isinstance(value, str) else None
     if key in _WORDS:

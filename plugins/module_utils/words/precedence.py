@@ -227,6 +227,7 @@ class _Workings:
 
     def work_out(self) -> None:
         self._find_paths()
+        self._find_resume()
         self._find_ranks()
         self._find_world()
         self._find_workers()
@@ -255,6 +256,20 @@ class _Workings:
                 self.choice.notes.append(f"{key} ({fact.where}) is known only in the job")
                 continue
             self.chosen[key] = fact._replace(value=join_path(self.folder, path))
+
+    def _find_resume(self) -> None:
+        """Tell a checkpoint of output_dir that is gone on from, from one that is elsewhere."""
+        resume, output = self.chosen.get("resume"), self.chosen.get("output_dir")
+        if resume is None or not isinstance(resume.value, str):
+            return
+        del self.chosen["resume"]
+        path = join_path(self.folder, resume.value)
+        if output and path.startswith(f"{str(output.value).rstrip('/')}/"):
+            self.chosen["resume"] = resume._replace(value=True)
+        elif "/" in resume.value:
+            self.choice.notes.append(
+                f"not looked at: {resume.value}, resumed from ({resume.where})"
+            )
 
     def _find_ranks(self) -> None:
         """Find the processes of this node: stated, or those of all nodes divided."""

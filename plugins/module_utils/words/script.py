@@ -27,18 +27,14 @@ from .options import Option, split_all
 from .quantities import parse_size
 from .script_lines import MOST_LINES, Line, find_target, is_script, split_lines
 from .shell_text import skip_keywords, split_ended
+from .shell_variables import LONGEST, expand
 
 _MIB = 2**20
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
 _ARRAY = re.compile(r"\s*(?:export\s+|local\s+)?([A-Za-z_]\w*)(\+?)=\((.*)", re.DOTALL)
 _SETTING = re.compile(r"\.(ya?ml|json|toml|cfg|py|sh)$|^--[a-z]")
-_COUNT = re.compile(r"\$\{#([A-Za-z_]\w*)\[[@*]\]\}")
-_VARIABLE = re.compile(
-    r"\$(?:\{([A-Za-z_]\w*|\d)(?:\[[@*]\])?(?::?[-=]([^{}]*))?\}|([A-Za-z_]\w*))", re.ASCII
-)
 _MOST_ASSIGNED = 16
 """In one line, whose text is gone through again for each."""
-_LONGEST = 2**16
 _DEEPEST = 3
 _JOB = {
     "-n": "--ntasks",
@@ -126,7 +122,7 @@ def _read_line(
     if array:
         given = _flatten(expand(array[3].rstrip().rstrip(")"), variables))
         before = f"{variables.get(array[1], '')} " if array[2] else ""
-        variables[array[1]] = f"{before}{given}"[:_LONGEST]
+        variables[array[1]] = f"{before}{given}"[:LONGEST]
         return
     for whole, ended in _split_line(line.text, variables):
         words = skip_keywords(whole)
@@ -184,7 +180,7 @@ def _find_assigned(words: list[str], variables: Mapping[str, str]) -> dict[str, 
     if len(found) < len(pairs):
         return {}
     return {
-        pair[1]: (variables.get(pair[1], "") * bool(pair[2]) + _flatten(pair[3]))[:_LONGEST]
+        pair[1]: (variables.get(pair[1], "") * bool(pair[2]) + _flatten(pair[3]))[:LONGEST]
         for pair in found
     }
 
@@ -201,27 +197,6 @@ def _note_loop(words: Sequence[str], where: str) -> Words:
 def _flatten(text: str) -> str:
     """Return a text in one line, as it comes of a variable without quotes around it."""
     return text.replace("\\\n", " ").replace("\n", " ")
-
-
-def expand(text: str, variables: Mapping[str, str]) -> str:
-    """Return a text with the variables that are known; what is not known stays as it stands."""
-
-    def replace(match: re.Match[str]) -> str:
-        value = variables.get(match[1] or match[3])
-        if value is None or len(value) > _LONGEST:
-            return match[0] if match[2] is None else match[2]
-        return value
-
-    if len(text) > _LONGEST:
-        raise ValueError(f"it has {len(text)} characters; at most {_LONGEST} are read")
-    counted = _COUNT.sub(
-        lambda one: str(len(variables[one[1]].split())) if one[1] in variables else one[0], text
-    )
-    arrays = re.sub(r"\"(\$\{[A-Za-z_]\w*\[@\]\})\"", r"\1", counted)
-    done = _VARIABLE.sub(replace, arrays)
-    if len(done) > _LONGEST:
-        raise ValueError(f"it has more than {_LONGEST} characters with its variables")
-    return done
 
 
 class _Job(NamedTuple):
@@ -251,6 +226,7 @@ def _read_job(text: str, path: str) -> _Job:
     ]
     stated = _state(asked, problems)
     words = Words(tuple(facts), stated=(stated,) if stated else (), problems=tuple(problems))
+    words = words._replace(is_job=True)
     return _Job(words, _find_variables(asked))
 
 
@@ -307,11 +283,13 @@ def _find_variables(asked: Mapping[str, tuple[str, str]]) -> dict[str, str]:
 
 def _state(asked: Mapping[str, tuple[str, str]], problems: list[str]) -> Stated | None:
     """Return the memory and the CPUs that the job will have on each node."""
-    tasks = _number(asked, "--ntasks-per-node", problems) or 1
+    nodes = _number({**asked, "--nodes": _last_of(asked)}, "--nodes", []) or 1
+    all_tasks = _number(asked, "--ntasks", [])
+    tasks = _number(asked, "--ntasks-per-node", problems) or -(-all_tasks // nodes) or 1
     cpus = _number(asked, "--cpus-per-task", problems)
     found: dict[str, object] = {}
     at: dict[str, str] = {}
-    if cpus and "--ntasks-per-node" in asked:
+    if cpus and ("--ntasks-per-node" in asked or all_tasks):
         found["cpus"], at["cpus"] = float(cpus * tasks), asked["--cpus-per-task"][1]
     gpus = int(_find_variables(asked).get("SLURM_GPUS_ON_NODE", 0))
     for name, times in (
@@ -330,6 +308,12 @@ def _state(asked: Mapping[str, tuple[str, str]], problems: list[str]) -> Stated 
         if size:
             found["memory"], at["memory"] = size, where
     return Stated("job:slurm", at, **found) if found else None  # type: ignore[arg-type]
+
+
+def _last_of(asked: Mapping[str, tuple[str, str]]) -> tuple[str, str]:
+    """Return the most nodes of ``1-4``."""
+    value, where = asked.get("--nodes", ("1", ""))
+    return value.rpartition("-")[2], where
 
 
 def _number(asked: Mapping[str, tuple[str, str]], name: str, problems: list[str]) -> int:

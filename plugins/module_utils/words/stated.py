@@ -47,9 +47,13 @@ def tell_stated(stated: Stated) -> Iterator[str]:
             yield f"{stated.place} {name} {format_quantity(size, 'bytes')} ({at})"
     for name, number in counts.items():
         if number is not None:
-            yield f"{stated.place} {name} {number:g} ({stated.at[name]})"
+            yield f"{stated.place} {name} {_format(number)} ({stated.at[name]})"
     if stated.pids is not None:
         yield f"{stated.place} tasks {stated.pids} ({stated.at['pids']})"
+
+
+def _format(number: float) -> str:
+    return f"{number:g}" if number % 1 else f"{number:.0f}"
 
 
 def judge_stated(run: Training, stated: Stated) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from mlhost_limits.policy_file import parse_documents
 from mlhost_limits.words.docker_run import find_on_host, read_mount, read_pids, split_docker_run
 from mlhost_limits.words.facts import Words
 from mlhost_limits.words.kinds import START, Context, Text, read_file
+from mlhost_limits.words.launchers import read_command
 
 pytest.importorskip("yaml")
 
@@ -231,3 +232,96 @@ def test_the_deepest_mount_counts() -> None:
 def test_all_behind_the_image_starts_in_the_container() -> None:
     made = split_docker_run(["docker", "run", "--rm", "image", "python", "t.py"], "")
     assert (made.image, made.words) == ("image", ("python", "t.py"))
+
+
+RUN = "torchrun --nproc-per-node 2 train.py --num_workers 3"
+
+
+@pytest.mark.parametrize(
+    ("more", "shm"),
+    [
+        ("tmpfs: ['/dev/shm:size=8g']", 2**33),
+        ("tmpfs: /dev/shm:size=1g,mode=1777", 2**30),
+        ("tmpfs: [/run]", 2**26),
+        ("volumes: [{type: tmpfs, target: /dev/shm, tmpfs: {size: 4294967296}}]", 2**32),
+        ("volumes: ['/dev/shm:/dev/shm']", None),
+        ("shm_size: 1g", 2**30),
+    ],
+)
+def test_shared_memory_of_a_service_may_be_a_tmpfs(more: str, shm: int | None) -> None:
+    (stated,) = read(f"services:\n  t:\n    {more}\n    command: {RUN}\n").stated
+    assert stated.shm == shm
+    assert ("shm" in stated.at) == (shm is not None)
+
+
+@pytest.mark.parametrize(
+    ("options", "shm", "tasks"),
+    [
+        ("--shm-size 16g -v/data:/data --pids-limit=64", 2**34, 64),
+        ("-v /data:/data --shm-size=1g", 2**30, None),
+        ("-eA=1 -w/x -p80:80 --replace --shm-size=1g", 2**30, None),
+        ("-itd --rm --shm-size=1g", 2**30, None),
+        ("--mount type=tmpfs,destination=/dev/shm,tmpfs-size=2g", 2**31, None),
+        ("--tmpfs /dev/shm:rw,size=512m", 2**29, None),
+        ("--tmpfs /dev/shm", None, None),
+        ("--mount type=bind,source=/dev/shm,target=/dev/shm", None, None),
+    ],
+)
+def test_options_of_docker_run_may_be_glued(
+    options: str, shm: int | None, tasks: int | None
+) -> None:
+    container = split_docker_run(f"docker run {options} image {RUN}".split(), "")
+    assert (container.image, container.stated.shm, container.stated.pids) == ("image", shm, tasks)
+
+
+@pytest.mark.parametrize(
+    ("service", "ranks", "workers"),
+    [
+        (
+            "entrypoint: [torchrun, --nproc_per_node=8]\n    command: [t.py, --num_workers, 16]",
+            8,
+            16,
+        ),
+        ("entrypoint: [bash, -c]\n    command: ['torchrun --nproc_per_node 4 t.py']", 4, None),
+        ("command: [--num_workers, 48]", None, 48),
+        ("environment: {N: 4}\n    command: bash -c 'torchrun --nproc_per_node $$N t.py'", 4, None),
+        ("environment: [N=4]\n    command: torchrun --nproc_per_node $$N t.py", 4, None),
+    ],
+)
+def test_what_a_service_starts(service: str, ranks: int | None, workers: int | None) -> None:
+    found = read(f"services:\n  t:\n    image: i\n    {service}\n")
+    assert say(found, "ranks_per_node", "workers") == [ranks, workers]
+    assert not found.problems
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        "['sh', '-c', 'torchrun --nproc_per_node $N t.py']",
+        "['torchrun', '--nproc_per_node=$(N)', 't.py']",
+        "['sh', '-c', 'torchrun --nproc_per_node ${N} t.py # it is one']",
+    ],
+)
+def test_variables_of_a_pod_are_those_of_its_command(args: str) -> None:
+    text = "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - name: a\n"
+    found = read(f"{text}    args: {args}\n    env: [{{name: N, value: '8'}}]\n")
+    assert (say(found, "ranks_per_node"), found.problems) == ([8], ())
+
+
+def test_a_pod_that_runs_nothing_is_left_out_beside_one_that_does() -> None:
+    board = "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - {name: board, image: i}\n"
+    found = read(f"{board}---{POD}")
+    assert [one.place for one in found.stated] == ["pod:train"]
+    assert [one.place for one in read(board).stated] == ["pod:board"]
+
+
+def test_a_pod_may_share_what_the_host_has() -> None:
+    text = "apiVersion: v1\nkind: Pod\nspec:\n  hostIPC: true\n  containers:\n  - {name: a, image: i}\n"
+    assert read(text).stated[0].shm is None
+
+
+def test_variables_of_docker_run_are_those_of_its_command() -> None:
+    found = read_command(
+        ["docker", "run", "-e", "N=4", "image", "bash", "-c", "torchrun --nproc_per_node $N t.py"]
+    )
+    assert (say(found, "ranks_per_node"), found.problems) == ([4], ())

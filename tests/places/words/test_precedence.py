@@ -356,3 +356,26 @@ def test_of_numbers_the_largest_counts_and_else_the_last(
 ) -> None:
     facts = [Fact("workers", value, f"a:{at}", FILE) for at, value in enumerate(values)]
     assert settle(*facts).section["workers"] == workers
+
+
+@pytest.mark.parametrize(
+    ("resume", "goes_on", "noted"),
+    [
+        ("true", True, False),
+        ("no", False, False),
+        ("/out/checkpoint-5", True, False),
+        ("/out", None, True),
+        ("/elsewhere/model.pth", None, True),
+        ("/output/checkpoint-5", None, True),
+        ("latest", None, False),
+        ("last", None, False),
+    ],
+)
+def test_a_checkpoint_elsewhere_is_none_of_output_dir(
+    resume: str, goes_on: bool | None, noted: bool
+) -> None:
+    words = ["python", "t.py", "--output_dir", "/out", "--resume", resume]
+    taken = take(read_command(words), {}, "/here")
+    assert taken.section.get("resume") == goes_on
+    told = f"not looked at: {resume}, resumed from (--resume)"
+    assert (told in taken.notes) == noted

@@ -97,7 +97,6 @@ TRAINERS = {
             "cache_dir": "{here}/cache/vae/pseudo",
             "gradient_accumulation": 4,
             "save_total_limit": 5,
-            "resume": True,
             "batch_size": 24 * 2**20,
         },
         {
@@ -215,7 +214,7 @@ TRAINERS = {
         "python megatron_gpt_pretraining.py trainer.devices=8 trainer.num_nodes=2"
         " model.data.num_workers=2 model.micro_batch_size=4 exp_manager.explicit_log_dir=/out"
         " exp_manager.resume_if_exists=True",
-        {"workers": 2, "ranks_per_node": 8, "output_dir": "/out", "resume": True},
+        {"workers": 2, "ranks_per_node": 8, "output_dir": "/out"},
     ),
     "diffusers": Trainer(
         "accelerate launch --multi_gpu --num_processes 4 train_text_to_image.py --resolution=512"
