@@ -6,14 +6,13 @@ Lines are taken as they stand, in a ``case`` or an ``if`` too. Source: sbatch(1)
 
 from __future__ import annotations
 
-import posixpath
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..core.values import NamedTuple
 from .at_once import AtOnce
-from .facts import JOB, Fact, Stated, Ulimit, Words, join_words
+from .facts import JOB, Fact, Stated, Ulimit, Words, join_path, join_words
 from .launchers import (
     name_start,
     note_starts,
@@ -87,7 +86,7 @@ def _read_body(
     commands = [skip_keywords(words) for words, _ended in split_ended(text)]
     target = find_target(text)
     if target:
-        written[posixpath.normpath(target)] = body
+        written[join_path(".", target)] = body
     elif depth < _DEEPEST and any(map(is_script, commands)):
         return read_script("\n" * line.last + body, path, variables, depth + 1)
     return Words()
@@ -95,9 +94,7 @@ def _read_body(
 
 def _fill(said: Words, written: Mapping[str, str]) -> Words:
     """Return what is said, with the text of files that the script itself writes."""
-    wanted = [
-        one._replace(text=written.get(posixpath.normpath(one.path), "")) for one in said.wanted
-    ]
+    wanted = [one._replace(text=written.get(join_path(".", one.path), "")) for one in said.wanted]
     return said._replace(wanted=tuple(wanted)) if written else said
 
 
