@@ -76,6 +76,9 @@ _ZERO = re.compile("zero([0-3])(_offload)?")
 _FILE = re.compile(r"[^\s{}$]{1,1024}\.(json|ya?ml|toml|py)")
 _TEMPLATE = re.compile(r"\{\{|\{%|\$\{|\$\(|`|\$[A-Za-z_]")
 _OTHER = re.compile(r"(^|[._])(val|valid|validation|eval|evaluation|test|tests|predict)([._]|$)")
+_LEAST_SIDE = 16
+"""Pixels of an image's side; less are channels, or a share."""
+
 _SEVERAL = re.compile(r"\W?(cuda:)?[0-9]+(, ?[0-9]+)+\W?")
 _UNSAID = ("auto", "gpu", "cpu", "cuda", "none", "null", "~", "-1")
 _PATHS = ("output_dir", "cache_dir")
@@ -199,6 +202,8 @@ def _read_number(key: str, value: object, where: str, rank: int) -> Fact | None:
     if key == "pixels" and isinstance(value, str) and "," in value:
         value = value.split(",")[-1]
     number = parse_count(value)
+    if key == "pixels" and number < _LEAST_SIDE:
+        return None
     name = f"deepspeed.{key}" if key == "trainable_parameters" else key
     if key == "save_total_limit" and not number:
         return None

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from .facts import FILE, LAUNCHER_FILE, ZERO, Fact, Wanted, Words, join_words
-from .names import read_option
+from .names import KEYS_OF, read_option, spell
 from .options import find_library
 from .tree import Leaf, find, list_leaves, read_scalar
 
@@ -52,7 +52,12 @@ def _is_device(leaf: Leaf) -> bool:
 
 
 def _unpack(leaf: Leaf) -> object:
-    """Return the value; of a list only the first counts, as of ``update_freq: [4]``."""
+    """Return the value; of a list only the first counts, as of ``update_freq: [4]``.
+
+    Of the sides of an image the largest does: ``[3, 224, 224]`` begins with its channels.
+    """
+    if KEYS_OF.get(spell(leaf.name)) == "pixels":
+        return leaf.value
     indices = [part for part in leaf.path if part.isdecimal()]
     return None if indices and leaf.path[-1].isdecimal() and indices[-1] != "0" else leaf.value
 
@@ -89,7 +94,7 @@ def read_zero(root: object, path: str) -> Words:
 
 def _read_stages(root: object, path: str) -> Iterable[Fact]:
     zero = find(root, "zero_optimization")
-    stage, line = read_scalar(find(zero, "stage"))
+    stage, line = _read_stage(find(zero, "stage"))
     if stage is None:
         return
     where = f"{path}:{line}"
@@ -100,6 +105,7 @@ def _read_stages(root: object, path: str) -> Iterable[Fact]:
     if stage not in _STAGES:
         return
     yield Fact("deepspeed.stage", stage, where, ZERO)
+    yield from _read_offload(zero, path)
     names = {"offload_optimizer": "optimizer", "offload_param": "parameters"}
     for name, what in names.items():
         below = find(zero, name)
@@ -113,6 +119,19 @@ def _read_stages(root: object, path: str) -> Iterable[Fact]:
             count = _read_whole(find(below, "buffer_count"), _BUFFERS)
             size = _read_whole(find(below, "buffer_size"), _BUFFER)
             yield Fact("pinned_buffer", count * size * _HALF, f"{path}:{at}", ZERO)
+
+
+def _read_offload(zero: object, path: str) -> Iterable[Fact]:
+    """Yield what ``cpu_offload`` says, which ``offload_optimizer`` has replaced."""
+    is_on, line = read_scalar(find(zero, "cpu_offload"))
+    if is_on is True:
+        yield Fact("deepspeed.offload_optimizer", True, f"{path}:{line}", ZERO)
+
+
+def _read_stage(node: object) -> tuple[object, int]:
+    """Return a stage, a digit in quotes too, and its line."""
+    stage, line = read_scalar(node)
+    return (int(stage) if isinstance(stage, str) and stage in "0123" and stage else stage), line
 
 
 def _read_whole(node: object, default: int) -> int:
@@ -136,7 +155,7 @@ def read_accelerate(root: object, path: str) -> Words:
     words = _read_leaves(leaves, path, LAUNCHER_FILE)
     nested = find(root, "deepspeed_config")
     facts: list[Fact] = []
-    stage, line = read_scalar(find(nested, "zero_stage"))
+    stage, line = _read_stage(find(nested, "zero_stage"))
     if stage in _STAGES:
         facts.append(Fact("deepspeed.stage", stage, f"{path}:{line}", LAUNCHER_FILE))
         for name, key in (
