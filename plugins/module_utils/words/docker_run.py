@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..core.values import UNLIMITED, NamedTuple
-from .facts import Stated, Words, join_path
+from .facts import Stated, Wanted, Words, join_path
 from .quantities import parse_size
 
 ENGINES = ("docker", "podman", "nerdctl", "nvidia-docker")
@@ -58,8 +58,29 @@ class Container(NamedTuple):
             else:
                 name = fact.key.replace("_", " ")
                 notes.append(f"the {name} {inside} ({fact.where}) is not mounted from this host")
-        problems = (*words.problems, *self.problems)
-        return words._replace(facts=tuple(facts), notes=(*words.notes, *notes), problems=problems)
+        wanted = [one for one in map(self._find, words.wanted) if one.path]
+        notes += [
+            f"{one.where}: {one.path} is not mounted from this host, and not read"
+            for one in words.wanted
+            if not self._find(one).path
+        ]
+        return words._replace(
+            facts=tuple(facts),
+            wanted=tuple(wanted),
+            notes=(*words.notes, *notes),
+            problems=(*words.problems, *self.problems),
+        )
+
+    def _find(self, wanted: Wanted) -> Wanted:
+        """Return a file that is read as the host has it, without a path where it has not.
+
+        Where the image has its own directory to begin in, a relative one is looked for beside what
+        starts the container.
+        """
+        inside = join_path(self.folder, wanted.path) if self.folder else wanted.path
+        if wanted.text or not inside.startswith("/"):
+            return wanted
+        return wanted._replace(path=find_on_host(inside, self.mounts))
 
 
 def find_on_host(path: str, mounts: Sequence[tuple[str, str]]) -> str:

@@ -325,3 +325,22 @@ def test_variables_of_docker_run_are_those_of_its_command() -> None:
         ["docker", "run", "-e", "N=4", "image", "bash", "-c", "torchrun --nproc_per_node $N t.py"]
     )
     assert (say(found, "ranks_per_node"), found.problems) == ([4], ())
+
+
+@pytest.mark.parametrize(
+    ("service", "path", "noted"),
+    [
+        ("volumes: ['./code:/w']\n    working_dir: /w\n    command: t.py --config a.yaml", "/srv/run/code/a.yaml", False),
+        ("volumes: ['./code:/w']\n    command: t.py --config /w/b/a.yaml", "/srv/run/code/b/a.yaml", False),
+        ("volumes: ['./code:/w']\n    command: t.py --config a.yaml", "a.yaml", False),
+        ("volumes: ['./code:/w']\n    command: t.py --config /x/a.yaml", "", True),
+        ("command: t.py --config /x/a.yaml", "", True),
+        ("volumes: ['./code:/w']\n    command: bash /w/run.sh", "/srv/run/code/run.sh", False),
+    ],
+)  # fmt: skip
+def test_files_are_read_where_a_container_has_them_from(
+    service: str, path: str, noted: bool
+) -> None:
+    found = read(f"services:\n  t:\n    image: i\n    {service}\n".replace("t.py", "python t.py"))
+    assert [one.path for one in found.wanted] == [path] * bool(path)
+    assert any("is not mounted from this host, and not read" in one for one in found.notes) == noted
