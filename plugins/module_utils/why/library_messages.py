@@ -24,8 +24,8 @@ from .reasons import (
     THREADS,
 )
 
-_TASKS = (NPROC, PIDS, THREADS)
-_KILL = (CGROUP, HOST, OOMD, BY_HAND)
+TASKS = (NPROC, PIDS, THREADS)
+KILL = (CGROUP, HOST, OOMD, BY_HAND)
 _NO_SPACE = "no space left on device|errno 28]"
 
 _GPUS = (
@@ -52,13 +52,13 @@ _MEMORY = (
     say("failed with error bad address", ("exception",), r"ibv_reg_mr"),
     say("c stack usage", ("stack", "exception"), r"too close to the limit"),
     say("system oom encountered", (HOST,)),
-    say('received "killed" signal|get\u00f6tet', _KILL),
-    say("with an exit code 9|exitcode=9", _KILL, r"unexpectedly|child process"),
+    say('received "killed" signal|get\u00f6tet', KILL),
+    say("with an exit code 9|exitcode=9", KILL, r"unexpectedly|child process"),
     say("not enough memory to write total|not enough space for /dev/shm", (SHM,), "/dev/shm"),  # noqa: S108
 )
 _TASKS_AND_FILES = (
-    say("thread creation via pthread_create|cannot create worker gc thread", _TASKS),
-    say("number of children a process can have", _TASKS, r"limit"),
+    say("thread creation via pthread_create|cannot create worker gc thread", TASKS),
+    say("number of children a process can have", TASKS, r"limit"),
     say("limit on number of pipes|too many events are opened", (NOFILE,)),
     say(_NO_SPACE, (TERMINALS,), r"/dev/ptmx|/dev/pts|openpty|posix_openpt"),
     say("no more ptys", (TERMINALS,)),
@@ -77,7 +77,7 @@ _SCHEDULERS = (
     say("term_swap|has gone over memory limit|exceeding memory limits", ("job-memory",)),
     say("memory limit", ("job-memory",), r"beyond the '(PHYSICAL|VIRTUAL)' memory limit"),
     say("exceeds job hard limit", ("job-memory",), r"_vmem|_rss|mem"),
-    say("term_processlimit|term_threadlimit", _TASKS),
+    say("term_processlimit|term_threadlimit", TASKS),
     say("term_owner", (BY_HAND,)),
     say("unable to create step for job|unable to allocate resources", ("exception",),
         r"srun|salloc", rank=PLAIN),

@@ -6,7 +6,9 @@ Of several patterns that a line fits, the first counts: those that say more stan
 
 from __future__ import annotations
 
+from .library_messages import KILL as _KILL
 from .library_messages import LIBRARIES
+from .library_messages import TASKS as _TASKS
 from .message import AFTER, PLAIN, WRAPPER
 from .message import say as _say
 from .no_limits import BY_HAND, OTHERS, OWN_EXIT
@@ -58,8 +60,6 @@ _NO_PATH = r"^(?!.*(?:^|[\s'\":(<])/(?!dev/shm|torch_|psm_|nccl)\w)"
 
 _NO_SOCKET = r"^(?!.*(recv|send|\bread\b|socket|accept|connect|zmq))"
 _GPU = r"cuda|gpu|\bhip|\bmps\b|\bxla|\bnpu|\btpu|\bhbm|cublas|cudnn|device memory"
-_TASKS = (NPROC, PIDS, THREADS)
-_KILL = (CGROUP, HOST, OOMD, BY_HAND)
 _SIGNAL = (
     r"(?:(?:\b(?:by|to|of|on|with|got|from|caught|received|exit|fatal|deadly)(?: \w+)? |[(:,] ?)"
     r"signal\W{1,3})"

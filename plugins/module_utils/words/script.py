@@ -94,7 +94,9 @@ def _read_body(
 
 def _fill(said: Words, written: Mapping[str, str]) -> Words:
     """Return what is said, with the text of files that the script itself writes."""
-    wanted = [one._replace(text=written.get(join_path(".", one.path), "")) for one in said.wanted]
+    wanted = [
+        one._replace(text=written.get(join_path(".", one.path), one.text)) for one in said.wanted
+    ]
     return said._replace(wanted=tuple(wanted)) if written else said
 
 

@@ -322,3 +322,11 @@ def test_of_a_loop_over_settings_the_first_is_read(items: str, noted: bool) -> N
     found = read(f"for c in {items}; do python t.py --config $c --num_workers 2; done")
     told = "job.sh:1: of the 2 items of the loop "
     assert any(note.startswith(told) for note in found.notes) == noted
+
+
+def test_a_script_in_a_script_keeps_what_it_writes_itself() -> None:
+    inner = "cat > b.yaml <<IN\n3\nIN\npython t.py --config b.yaml"
+    found = read(
+        f"cat > a.yaml <<EOF\n2\nEOF\nbash <<OUT\n{inner}\nOUT\npython t.py --config a.yaml"
+    )
+    assert {one.path: one.text for one in found.wanted} == {"a.yaml": "2", "b.yaml": "3"}
