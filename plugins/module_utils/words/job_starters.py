@@ -37,6 +37,7 @@ _TAKE_ALL = ("composer", "ibrun")
 _USUAL = dict.fromkeys(("-np", "--np", "--nproc", "--nprocs", "--num-proc", "--num_cores"), _HERE)
 """How those count that are not known here."""
 _HOSTS = ("-H", "-host", "--host", "-hosts", "--hosts")
+_WHOLE = re.compile("[0-9]{1,6}")
 _GLUED = re.compile("(-[nNPj])([0-9].*)")
 
 
@@ -71,7 +72,7 @@ def count_beside(words: Sequence[str]) -> int:
     values = [value for name, value in _split(words[1:]) if name in _BESIDE[starter]]
     if not values:
         return 1 if starter == "xargs" else 0
-    return int(values[-1]) if values[-1] and values[-1].isdecimal() else 0
+    return int(values[-1]) if _WHOLE.fullmatch(values[-1] or "") else 0
 
 
 def note_unknown(words: Sequence[str], where: str) -> Words:
@@ -92,7 +93,7 @@ def _count(words: Sequence[str], where: str, counted: Mapping[str, str]) -> list
     facts: list[Fact] = []
     for name, value in _split(words):
         here = where or name
-        if counted.get(name) and value and value.isdecimal():
+        if counted.get(name) and value and _WHOLE.fullmatch(value):
             facts.append(Fact(counted[name], int(value), here, STEP))
         elif name not in counted and value is not None:
             shown = f"{where}: {name}" if where else name

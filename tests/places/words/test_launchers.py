@@ -264,6 +264,8 @@ def test_what_a_job_is_asked_for_beside_its_script_is_not_read(options: str, nam
         ("parallel -j 50% python train.py ::: 1 2", True),
         ("parallel -j0 python train.py ::: 1 2", True),
         ("xargs -P 0 python train.py", True),
+        ("xargs -P 9999999 python train.py", True),
+        (f"parallel -j {'9' * 5000} python train.py", True),
         ("xargs python train.py", False),
         ("parallel -j4 python train.py ::: 1 2", False),
     ],
