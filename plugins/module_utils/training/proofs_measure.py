@@ -48,7 +48,7 @@ def _try_lock(folder: int) -> int:
 def prove_create(folder: int) -> str:
     """See that of two processes that create the same file with O_EXCL, one is refused."""
     pids = [_start(lambda mine=mine: _race(folder, mine)) for mine in (b"1", b"2")]  # type: ignore[misc]
-    for status in map(_wait, pids):
+    for status in [_wait(pid) for pid in pids]:  # Both: none may still write while it is cleaned.
         if status:
             return _name(status)
     for number in range(_ROUNDS):
@@ -167,12 +167,16 @@ def _start(task: Callable[[], int]) -> int:
 
 @contextmanager
 def _beside(task: Callable[[], int]) -> Iterator[int]:
-    """Run something in a second process that does not outlive a failure of ours."""
+    """Run something in a second process that does not outlive a failure of ours.
+
+    It is waited for: until it has ended, it holds the folder, which nobody can then unmount.
+    """
     pid = _start(task)
     try:
         yield pid
     except BaseException:
         os.kill(pid, signal.SIGKILL)
+        _wait(pid)
         raise
 
 

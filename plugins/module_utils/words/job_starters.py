@@ -72,7 +72,8 @@ def count_beside(words: Sequence[str]) -> int:
     values = [value for name, value in _split(words[1:]) if name in _BESIDE[starter]]
     if not values:
         return 1 if starter == "xargs" else 0
-    return int(values[-1]) if _WHOLE.fullmatch(values[-1] or "") else 0
+    last = values[-1] or ""
+    return int(last) if _WHOLE.fullmatch(last) else 0
 
 
 def note_unknown(words: Sequence[str], where: str) -> Words:

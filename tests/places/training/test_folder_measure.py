@@ -3,18 +3,22 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from mlhost_limits.core import folder_states
 from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.host import trial_folder
+from mlhost_limits.host.children import run_in_children
 from mlhost_limits.training import folder_measure as directory
 from mlhost_limits.training import proofs_measure as proofs
 from mlhost_limits.training.folder_measure import look_at_directory, run_there
@@ -236,6 +240,42 @@ def test_a_file_system_is_told_by_its_name(top: Path, kind: str) -> None:
         assert (facts.free_inodes is None) == (kind == "vfat")
     finally:
         subprocess.run(["umount", "-R", str(top / "point")], check=True)
+
+
+@pytest.mark.parametrize("proof", ["O_EXCL", "rename", "directory rename"])
+def test_a_proof_that_failed_has_no_process_left(
+    top: Path, monkeypatch: pytest.MonkeyPatch, proof: str
+) -> None:
+    """What still holds the folder keeps its file system from being unmounted."""
+    folder, proofs_write = os.open(make(top / "proof"), os.O_RDONLY), proofs._write
+
+    def fail(*_words: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, "full")
+
+    def race(_folder: int, mine: bytes) -> int:
+        if mine == b"1":
+            fail()
+        time.sleep(0.3)
+        return 0
+
+    def write(folder: int, name: str, content: bytes) -> None:
+        if name == "new":
+            fail()
+        proofs_write(folder, name, content)
+
+    def prove() -> str:
+        with suppress(OSError):
+            proofs.PROOFS[proof](folder)
+        try:
+            return f"{os.waitpid(-1, os.WNOHANG)}"
+        except ChildProcessError:
+            return ""
+
+    monkeypatch.setattr(proofs, "_race", race)
+    monkeypatch.setattr(proofs, "_write", write)
+    monkeypatch.setattr(proofs, "_make_full_one", fail)
+    assert run_in_children([prove], 5)[0].value == ""
+    os.close(folder)
 
 
 @pytest.mark.slow
