@@ -10,10 +10,11 @@ from ..core.policy_tree import Located, Tree
 from ..core.reader import PolicyError
 from ..core.toml_text import Scalar, TomlError, read_toml
 from ..core.values import NamedTuple
-from .container_file import is_compose, is_pod, read_compose, read_pod
+from .compose_file import is_compose, read_compose
 from .facts import FILE, Fact, Words, join_words
 from .names import read_option
 from .options import find_library
+from .pod_file import is_pod, read_pod
 from .script import read_script
 from .trainer_file import (
     is_accelerate,

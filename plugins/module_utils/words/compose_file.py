@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read the files of Compose, which start a run in a container.
+
+Source: the Compose specification.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from ..core.policy_tree import Located
+from ..core.values import UNLIMITED
+from .container_node import Node, read_started, read_words, whole
+from .docker_run import Container, find_shm, is_shm, mounts_shm, read_cpus, read_mount, read_pids
+from .facts import Stated, Words, join_path, join_words
+from .launchers import read_variables
+from .quantities import parse_size
+from .shell_variables import expand
+from .tree import find, list_leaves, read_line, read_scalar
+
+
+def is_compose(root: object) -> bool:
+    """Tell whether a file is one of Compose."""
+    services = find(root, "services")
+    return isinstance(services, dict) and all(isinstance(one, dict) for one in services.values())
+
+
+def read_compose(root: object, path: str, environment: Mapping[str, str], folder: str) -> Words:
+    """Return what the service that trains says; where several could, all are named.
+
+    :param folder: Where relative paths begin: that of the file.
+    """
+    services = {
+        str(name): _read_service(service, path, environment, folder)
+        for name, service in find(root, "services").items()
+    }
+    training = {name: one for name, one in services.items() if one.facts or one.wanted}
+    chosen = training or services
+    if len(chosen) == 1:
+        return next(iter(chosen.values()))
+    names = ", ".join(chosen)
+    told = f"{path}: the services {names} could each be the run; keep one, or name its command"
+    return Words(problems=(told,))
+
+
+def _read_service(service: object, path: str, environment: Mapping[str, str], folder: str) -> Words:
+    node = Node(service, path, environment)
+    limits = ("deploy", "resources", "limits")
+    memory = node.first("memory", parse_size, ("mem_limit",), (*limits, "memory"))
+    pids = node.first("pids", read_pids, ("pids_limit",), (*limits, "pids"))
+    cpus = node.first("cpus", read_cpus, ("cpus",), (*limits, "cpus"))
+    shm = node.number("shm", parse_size, "shm_size")
+    here = f"{path}:{read_line(service)}"
+    node.at.setdefault("shm", f"{here}, no shm_size")
+    shm = _find_tmpfs(node) or shm
+    mounts = tuple(_read_volumes(node, folder))
+    own_shm = None if mounts_shm(mounts) else find_shm(node.text("ipc")[0], shm)
+    if own_shm is None:
+        del node.at["shm"]
+    stated = Stated(
+        "new-container:docker",
+        node.at,
+        whole(memory),
+        own_shm,
+        pids=whole(pids),
+        cpus=cpus,
+        nofile=_read_ulimit(node, "nofile"),
+        memlock=_read_ulimit(node, "memlock"),
+    )
+    variables = dict(_read_environment(node))
+    container = Container(stated, (), variables, mounts, node.text("working_dir")[0])
+    entry, command = read_words(node, "entrypoint"), read_words(node, "command")
+    both = [word for words, _where in (*entry, *command) for word in words]
+    both = [expand(word, variables) for word in both]
+    said = [read_started(both, (command or entry)[0][1])] if both else []
+    joined = join_words([*said, read_variables(variables, here), Words(stated=(stated,))])
+    return container.map(joined._replace(problems=(*joined.problems, *node.problems)))
+
+
+def _find_tmpfs(node: Node) -> int | None:
+    """Return the size of a tmpfs that is /dev/shm: of ``tmpfs``, or of a volume of that type."""
+    found = find(node.node, "tmpfs")
+    for one in found if isinstance(found, list) else [found]:
+        target, _sign, options = str(read_scalar(one)[0]).partition(":")
+        size = re.search(r"(?:^|,)size=(\w+)", options)
+        if is_shm(target) and size:
+            return _size_tmpfs(node, size[1], one)
+    for one in find(node.node, "volumes") or ():
+        size_of, _line = read_scalar(find(one, "tmpfs", "size"))
+        if is_shm(str(read_scalar(find(one, "target"))[0])) and size_of is not None:
+            return _size_tmpfs(node, str(size_of), find(one, "tmpfs", "size"))
+    return None
+
+
+def _size_tmpfs(node: Node, text: str, at: object) -> int | None:
+    try:
+        size = parse_size(text)
+    except ValueError:
+        return None
+    node.at["shm"] = f"{node.path}:{read_line(at)}"
+    return size
+
+
+def _read_ulimit(node: Node, item: str) -> int | None:
+    keys = ("ulimits", item, "soft") if isinstance(find(node.node, "ulimits", item), dict) else ()
+    text, where = node.text(*(keys or ("ulimits", item)))
+    if not text:
+        return None
+    if not re.fullmatch("-1|[0-9]{1,18}", text):
+        node.problems.append(f"{where}: {item}: {text!r} is not a whole number")
+        return None
+    node.at[item] = where
+    return UNLIMITED if text == "-1" else int(text)
+
+
+def _read_environment(node: Node) -> Iterator[tuple[str, str]]:
+    """Yield variables, of a mapping or of a list of ``A=1``."""
+    found = find(node.node, "environment")
+    for leaf in list_leaves(found):
+        value = node.fill("" if leaf.value is None else str(leaf.value))
+        if isinstance(found, dict):
+            yield leaf.path[0], value
+        else:
+            name, sign, text = value.partition("=")
+            if sign:
+                yield name, text
+
+
+def _read_volumes(node: Node, folder: str) -> Iterator[tuple[str, str]]:
+    for one in find(node.node, "volumes") or ():
+        if isinstance(one, Located):
+            mounts = read_mount(node.fill(str(one.value)))
+        else:
+            source, target = (str(read_scalar(find(one, key))[0]) for key in ("source", "target"))
+            if read_scalar(find(one, "type"))[0] == "tmpfs":
+                continue
+            mounts = [(target, node.fill(source))] if source.startswith(("/", ".")) else []
+        for target, source in mounts:
+            yield target, join_path(folder, source)
