@@ -72,7 +72,7 @@ class _Gathering:
     def __init__(self, user: str | None) -> None:
         self.files = RunFiles(user)
         own = {} if user else dict(os.environ)
-        self.context = Context(own, parse_documents)
+        self.context = Context(own, parse_documents, self._read_beside)
         self.parts: list[Words] = []
         if own:
             self.parts.append(read_variables({key: own[key] for key in _RUNS if key in own}, ""))
@@ -130,7 +130,8 @@ class _Gathering:
         like = self._find_like(wanted, folder)
         if like:
             more = f"{like[0]} is read, of {len(like)} files that it may be"
-            self.parts.append(Words(notes=(f"{start}{wanted.path}: {more}",)))
+            if len(like) > 1:
+                self.parts.append(Words(notes=(f"{start}{wanted.path}: {more}",)))
             return self._find(wanted._replace(path=like[0]), folder)
         told = f"{start}{wanted.path}: {trouble}"
         is_problem = wanted.must or not trouble.startswith(os.strerror(errno.ENOENT))
@@ -158,6 +159,16 @@ class _Gathering:
         if not content.strip():
             raise PolicyError([f"{name}: is empty"])
         return Text(name, decode_policy(content, name), os.path.dirname(path))
+
+    def _read_beside(self, folder: str, path: str) -> str:
+        """Return what a file holds that another one takes its variables from, if it can be read."""
+        whole = os.path.normpath(os.path.join(folder, path))
+        try:
+            content = decode_policy(self.files.read(whole), whole)
+        except (OSError, ValueError):
+            return ""
+        self.names.append(path)
+        return content
 
     def discover(self) -> None:
         """Take what starts a run in this folder; where nothing does, what a run would read."""

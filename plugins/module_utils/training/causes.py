@@ -62,7 +62,7 @@ UNIT = re.compile(r"[A-Za-z0-9:_.@-]+\.(?:service|slice|scope)")
 
 _SLOW_ONE = "so many only while one worker is slow"
 _AHEAD = "so much only while the workers are ahead"
-_KILLED = "the kernel kills a process (exit -9), and torchrun ends the others with SIGTERM"
+_OTHERS = ", and torchrun ends the others with SIGTERM"
 SLOWED = "the kernel slows it to a crawl (memory.high), until it gives memory back or is killed"
 
 
@@ -186,7 +186,7 @@ def blame_memory(run: Training, needed: int, room: Room, plan: Plan) -> Cause:
     """Say why the kernel kills a process of a run, whose launcher then ends the others."""
     text = (
         f"{_describe_memory(run)} need {format_size(needed)} of memory, and"
-        f" {_describe_room(room)}, so {room.end or _KILLED}"
+        f" {_describe_room(room)}, so {_tell_end(run, room)}"
     )
     fits = any(bound.name == MEMORY for bound in plan.bounds)
     fix = tell_fit(plan) if fits else "use a smaller model, smaller buffers or more nodes"
@@ -215,7 +215,7 @@ def _code(room: Room) -> str:
 def blame_model_states(run: Training, spread: DeepSpeed, floor: Floor, room: Room) -> Cause:
     """Say why the states of a model do not fit, whatever else a run needs."""
     states = int(floor.node / BUFFERS)
-    end = room.end or _KILLED.replace("process", "rank")
+    end = _tell_end(run, room, "rank")
     text = (
         f"ZeRO-{spread.stage} keeps {format_size(states)} of model states on each node, and"
         f" {format_size(floor.node)} by DeepSpeed's own estimate, which adds half for buffers;"
@@ -318,6 +318,13 @@ def _describe_memory(run: Training) -> str:
         kept = format_size(find_kept_states(run))
         words.append(f"{kept} of them that forked workers keep as they were before a step")
     return " and ".join(words)
+
+
+def _tell_end(run: Training, room: Room, who: str = "process") -> str:
+    """Return what comes of it; where there is one process alone, it ends no others."""
+    spread = run.deepspeed
+    several = run.ranks_per_node * (spread.gpus_per_node * spread.nodes if spread else 1) > 1
+    return room.end or f"the kernel kills a {who} (exit -9){_OTHERS * several}"
 
 
 def _describe_room(room: Room) -> str:

@@ -19,6 +19,7 @@ OPTIONS = {
     "tensors_per_batch": "--tensors-per-batch N",
     "batch_size": "--batch-size SIZE (the bytes of one batch)",
     "deepspeed.largest_layer": "--largest-layer N",
+    "deepspeed.trainable_parameters": "--trainable-parameters N",
     "output_dir": "--output-dir DIR",
     "cache_dir": "--cache-dir DIR",
 }

@@ -7,12 +7,14 @@ Source: the Compose specification.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from ..core.policy_tree import Located
-from ..core.values import UNLIMITED
+from ..core.values import UNLIMITED, NamedTuple
+from .container_gpus import read_gpus_of_service
 from .container_node import Node, read_started, read_words, whole
 from .docker_run import Container, find_shm, is_shm, mounts_shm, read_cpus, read_mount, read_pids
+from .env_file import read_env_file
 from .facts import Stated, Words, join_path, join_words
 from .launchers import read_variables
 from .quantities import parse_size
@@ -26,26 +28,46 @@ def is_compose(root: object) -> bool:
     return isinstance(services, dict) and all(isinstance(one, dict) for one in services.values())
 
 
-def read_compose(root: object, path: str, environment: Mapping[str, str], folder: str) -> Words:
+class Site(NamedTuple):
+    """A file of Compose: its name for people, the variables that are set, and its folder.
+
+    ``read_beside`` returns what a file holds whose path begins there, nothing where it is not.
+    """
+
+    path: str
+    environment: Mapping[str, str]
+    folder: str
+    read_beside: Callable[[str], str]
+
+
+def read_compose(root: object, site: Site, only: str = "") -> Words:
     """Return what the service that trains says; where several could, all are named.
 
-    :param folder: Where relative paths begin: that of the file.
+    :param only: The one service that is asked for.
     """
+    beside = read_env_file(site.read_beside(".env"), site.environment)
+    site = site._replace(environment={**beside, **site.environment})
     services = {
-        str(name): _read_service(service, path, environment, folder)
+        str(name): _read_service(service, site)
         for name, service in find(root, "services").items()
+        if only in ("", str(name))
     }
     training = {name: one for name, one in services.items() if one.facts or one.wanted}
     chosen = training or services
     if len(chosen) == 1:
         return next(iter(chosen.values()))
-    names = ", ".join(chosen)
-    told = f"{path}: the services {names} could each be the run; keep one, or name its command"
-    return Words(problems=(told,))
+    if only:
+        return Words(problems=(f"{site.path}: has no service {only}",))
+    if not chosen:
+        return Words(problems=(f"{site.path}: has no service",))
+    told = f"{site.path}: the services {', '.join(chosen)} could each be the run"
+    command = f"-- docker compose -f {site.path} run {next(iter(chosen))}"
+    return Words(problems=(f"{told}; in place of the file give one, such as {command}",))
 
 
-def _read_service(service: object, path: str, environment: Mapping[str, str], folder: str) -> Words:
-    node = Node(service, path, environment)
+def _read_service(service: object, site: Site) -> Words:
+    path, folder = site.path, site.folder
+    node = Node(service, path, site.environment)
     limits = ("deploy", "resources", "limits")
     memory = node.first("memory", parse_size, ("mem_limit",), (*limits, "memory"))
     pids = node.first("pids", read_pids, ("pids_limit",), (*limits, "pids"))
@@ -68,13 +90,14 @@ def _read_service(service: object, path: str, environment: Mapping[str, str], fo
         nofile=_read_ulimit(node, "nofile"),
         memlock=_read_ulimit(node, "memlock"),
     )
-    variables = dict(_read_environment(node))
+    variables = {**_read_env_files(node, site), **dict(_read_environment(node))}
     container = Container(stated, (), variables, mounts, node.text("working_dir")[0])
     entry, command = read_words(node, "entrypoint"), read_words(node, "command")
     both = [word for words, _where in (*entry, *command) for word in words]
     both = [expand(word, variables) for word in both]
     said = [read_started(both, (command or entry)[0][1])] if both else []
-    joined = join_words([*said, read_variables(variables, here), Words(stated=(stated,))])
+    said += [read_variables(variables, here), read_gpus_of_service(service, path)]
+    joined = join_words([*said, Words(stated=(stated,), notes=_note_unread(service, path))])
     return container.map(joined._replace(problems=(*joined.problems, *node.problems)))
 
 
@@ -112,6 +135,29 @@ def _read_ulimit(node: Node, item: str) -> int | None:
         return None
     node.at[item] = where
     return UNLIMITED if text == "-1" else int(text)
+
+
+def _note_unread(service: object, path: str) -> tuple[str, ...]:
+    """Say of a service that is made of another one that the other one is not read."""
+    extends = find(service, "extends")
+    if extends is None:
+        return ()
+    return (f"{path}:{read_line(extends)}: not read: what the service extends",)
+
+
+def _read_env_files(node: Node, site: Site) -> dict[str, str]:
+    """Return the variables of ``env_file``: a path, or a list of paths or of mappings."""
+    named = find(node.node, "env_file")
+    found: dict[str, str] = {}
+    for one in named if isinstance(named, list) else [named]:
+        value, line = read_scalar(find(one, "path") if isinstance(one, dict) else one)
+        if value is None:
+            continue
+        text = site.read_beside(node.fill(str(value)))
+        if not text and read_scalar(find(one, "required"))[0] is not False:
+            node.problems.append(f"{site.path}:{line}: env_file: {value}: cannot be read, or empty")
+        found.update(read_env_file(text, site.environment))
+    return found
 
 
 def _read_environment(node: Node) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..core.values import UNLIMITED, NamedTuple
-from .facts import Stated, Wanted, Words, join_path
+from .container_gpus import read_gpus
+from .facts import VARIABLES, Fact, Stated, Wanted, Words, join_path
 from .quantities import parse_size
 
 ENGINES = ("docker", "podman", "nerdctl", "nvidia-docker")
@@ -43,6 +44,9 @@ class Container(NamedTuple):
     folder: str = ""
     problems: tuple[str, ...] = ()
     image: str = ""
+    gpus: tuple[Fact, ...] = ()
+    files: tuple[Wanted, ...] = ()
+    """Those of the host that it takes variables from."""
 
     def map(self, words: Words) -> Words:
         """Return words with their paths as the host has them; one that it has not is dropped."""
@@ -116,6 +120,8 @@ def split_docker_run(words: Sequence[str], where: str) -> Container:
         limits.folder,
         tuple(limits.problems),
         words[at] if at < len(words) else "",
+        read_gpus(limits.gpus, here),
+        tuple(limits.files),
     )
 
 
@@ -128,6 +134,8 @@ class _Limits:
         self.variables: list[tuple[str, str]] = []
         self.mounts: list[tuple[str, str]] = []
         self.problems: list[str] = []
+        self.gpus: list[str] = []
+        self.files: list[Wanted] = []
         self.folder, self.ipc = "", ""
 
     def read(self, name: str, value: str) -> None:
@@ -152,9 +160,17 @@ class _Limits:
             )  # Half of the host's memory, as tmpfs has it.
         elif name in ("-v", "--volume", "--mount"):
             self.mounts += read_mount(value)
-        elif name in ("-e", "--env"):
+        else:
+            self._read_given(name, value)
+
+    def _read_given(self, name: str, value: str) -> None:
+        if name in ("-e", "--env"):
             key, sign, text = value.partition("=")
             self.variables += [(key, text)] if sign else []
+        elif name == "--env-file":
+            self.files.append(Wanted(value, self.where, VARIABLES))
+        elif name == "--gpus" or (name == "--device" and value.startswith("nvidia.com/gpu=")):
+            self.gpus.append(value)
         elif name in ("-w", "--workdir"):
             self.folder = value
 

@@ -52,9 +52,13 @@ _LIBRARIES = ("", "torch", "accelerate", "transformers", "trl")
 
 INNER = (
     *("config", "samples", "length", "pixels", "nodes", "world", "all_tasks", "zero", "model"),
-    "at_once",
+    *("at_once", "lora", "lora_rank"),
 )
 """What no policy states and what its keys are worked out from."""
+
+
+COMPOSE, VARIABLES = "compose:", "variables"
+"""Kinds of files that are wanted: the first is followed by the name of a service."""
 
 
 class Wanted(NamedTuple):

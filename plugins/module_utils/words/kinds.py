@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from ..core.policy_tree import Located, Tree
 from ..core.reader import PolicyError
 from ..core.toml_text import Scalar, TomlError, read_toml
 from ..core.values import NamedTuple
-from .compose_file import is_compose, read_compose
-from .facts import FILE, Fact, Words, join_words
+from .compose_file import Site, is_compose, read_compose
+from .env_file import read_env_file
+from .facts import COMPOSE, FILE, VARIABLES, Fact, Words, join_words
+from .launchers import read_variables
 from .names import read_option
 from .options import find_library
 from .pod_file import is_pod, read_pod
@@ -46,11 +49,13 @@ class Text(NamedTuple):
 class Context(NamedTuple):
     """What a reader needs besides: the variables that are set, and what parses JSON and YAML.
 
-    ``parse`` returns the documents of a text, each scalar with its line.
+    ``parse`` returns the documents of a text, each scalar with its line. ``read_beside`` returns
+    what a path holds that begins in a folder, and nothing where nothing can be read.
     """
 
     environment: Mapping[str, str]
     parse: Callable[[str, str], Sequence[Tree]]
+    read_beside: Callable[[str, str], str] = lambda _folder, _path: ""
 
 
 class Read(NamedTuple):
@@ -87,6 +92,9 @@ def _read(text: Text, context: Context, kind: str) -> Read:
     if kind == SCRIPT or _SCRIPT.match(text.content) or _is_named(text, ".sh", ".bash", ".slurm"):
         words = read_script(text.content, text.name, context.environment)
         return Read(SCRIPT if any(words) else "", words)
+    if kind == VARIABLES:
+        variables = read_env_file(text.content, context.environment)
+        return Read(SETTINGS, read_variables(variables, text.name))
     if _is_named(text, ".py"):
         return Read(SETTINGS, _read_python(text))
     if _is_named(text, ".toml"):
@@ -116,7 +124,9 @@ def _read_tree(root: object, text: Text, context: Context, kind: str) -> Read:
     if is_pod(root):
         return Read(START, read_pod(root, text.name))
     if is_compose(root):
-        return Read(START, read_compose(root, text.name, context.environment, text.folder))
+        beside = partial(context.read_beside, text.folder)
+        site = Site(text.name, context.environment, text.folder, beside)
+        return Read(START, read_compose(root, site, kind.partition(COMPOSE)[2]))
     if kind == "zero" or is_zero(root):
         return Read(SETTINGS, read_zero(root, text.name))
     if is_accelerate(root):

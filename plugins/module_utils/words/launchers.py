@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..core.values import NamedTuple
 from .at_once import AtOnce, multiply
+from .compose_command import is_compose_command, read_compose_command
 from .docker_run import ENGINES, split_docker_run
 from .facts import (
     ARGUMENT,
@@ -122,8 +123,8 @@ def _find_reader(
     name: str, words: Sequence[str]
 ) -> Callable[[Sequence[str], str, int], Words] | None:
     """Return what reads from a word on, where it is a launcher, a shell, or a trainer."""
-    if name in ENGINES and words[1:2] == ["compose"]:
-        return _refuse_compose
+    if is_compose_command(words):
+        return read_compose_command
     if name in ENGINES and "run" in words[1:3]:
         return _read_docker
     if name in _SHELLS:
@@ -363,11 +364,6 @@ def _read_program(words: Sequence[str], where: str, _depth: int) -> Words:
     return join_words([said, DEFAULTS.get(name, Words())])
 
 
-def _refuse_compose(words: Sequence[str], where: str, _depth: int) -> Words:
-    told = f"{where or COMMAND_LINE}: {words[0]} compose: name its file in place of the command"
-    return Words(problems=(told,))
-
-
 def _read_docker(words: Sequence[str], where: str, depth: int) -> Words:
     container = split_docker_run(words, where)
     if not container.image:
@@ -375,7 +371,9 @@ def _read_docker(words: Sequence[str], where: str, depth: int) -> Words:
     unknown = f"what the image {container.image} runs of its own is not known"
     inner = Words(notes=(unknown,))
     if container.words:
-        given = dict(container.variables)
-        inner = read_command([expand(one, given) for one in container.words], where, depth)
+        known = dict(container.variables)
+        inner = read_command([expand(one, known) for one in container.words], where, depth)
     variables = read_variables(container.variables, where)
-    return container.map(join_words([Words(stated=(container.stated,)), variables, inner]))
+    given = Words(container.gpus, stated=(container.stated,))
+    said = container.map(join_words([given, variables, inner]))
+    return join_words([said, Words(wanted=container.files)])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from ..core.quote import quote
-from .facts import NAMED, Fact, Wanted
+from .facts import ARGUMENT, NAMED, Fact, Wanted
 from .quantities import find_parameters, parse_count, parse_size, parse_switch
 
 _NAMES = {
@@ -42,6 +42,9 @@ _NAMES = {
     "threads": "omp_num_threads num_cpu_threads_per_process",
     "checkpoint_size": "checkpoint_size",
     "trainable_parameters": "trainable_parameters",
+    "lora": "finetuning_type train_type tuner_type sft_type adapter use_peft use_lora lora_enable",
+    "lora_rank": "lora_rank lora_r lora_dim",
+    "whole": "modules_to_save lora_modules_to_save additional_target",
     "samples": (
         "per_device_train_batch_size train_micro_batch_size_per_gpu train_batch_size"
         " micro_batch_size batch_size batch -b"
@@ -86,6 +89,7 @@ _WORDS = {
     "start_method": ("fork", "spawn", "forkserver"),
     "sharing": ("file_descriptor", "file_system"),
 }
+_ADAPTERS = ("lora", "qlora", "dora", "adalora", "longlora", "lora_ga")
 AUTO = "auto"
 """The value of what a program finds out for itself."""
 
@@ -180,6 +184,8 @@ def _read_plain(key: str, value: object, where: str, rank: int) -> Fact | None:
     if key == "model":
         size = find_parameters(str(value))
         return Fact("deepspeed.parameters", size, f"{where}, by its name", NAMED) if size else None
+    if key in ("lora", "whole"):
+        return _read_lora(key, str(value).lower(), where, rank)
     if key == "persistent":  # Whoever starts workers once has one epoch of them.
         return Fact("epochs", 1, where, rank) if parse_switch(value) else None
     if key == "resume":
@@ -192,6 +198,15 @@ def _read_plain(key: str, value: object, where: str, rank: int) -> Fact | None:
     if key == "checkpoint_size":
         return Fact(key, parse_size(str(value)), where, rank)
     return _read_number(key, value, where, rank)
+
+
+def _read_lora(key: str, value: str, where: str, rank: int) -> Fact | None:
+    """Tell whether few parameters are trained; of others that are trained as a whole, all are."""
+    if key == "whole":
+        return Fact("lora", False, where, max(rank, ARGUMENT))
+    if value in _ADAPTERS or value in ("true", "yes", "1"):
+        return Fact(key, True, where, rank)
+    return Fact(key, False, where, rank) if value in ("full", "false", "no", "0") else None
 
 
 def _read_number(key: str, value: object, where: str, rank: int) -> Fact | None:

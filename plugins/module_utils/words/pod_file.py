@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from ..core.values import NamedTuple
 from .container_node import Node, read_started, read_words, whole
 from .docker_run import SHM, Container, is_shm
 from .facts import JOB, Fact, Stated, Words, join_words
 from .launchers import read_variables
+from .pod_jobs import LAUNCHER_ROLE, Job, read_job, start_processes
 from .quantities import parse_count, parse_pod_quantity
 from .shell_variables import expand
 from .tree import find, read_line, read_scalar
@@ -30,32 +32,56 @@ def is_pod(root: object) -> bool:
     return find(root, "apiVersion") is not None and (kind in _PODS or bool(list(_find_specs(root))))
 
 
-def _find_specs(root: object) -> Iterator[dict[str, object]]:
+class _Pod(NamedTuple):
+    """A mapping that has containers, and which pods of a job are made of it: ``Worker``."""
+
+    role: str
+    spec: dict[str, object]
+
+
+def _find_specs(root: object) -> Iterator[_Pod]:
     """Yield every mapping that has containers, wherever its kind puts it."""
-    waiting = [root]
+    waiting: list[tuple[str, str, object]] = [("", "", root)]
     while waiting:
-        node = waiting.pop()
+        above, role, node = waiting.pop()
         if isinstance(node, dict):
             if isinstance(node.get("containers"), list):
-                yield node
-            waiting += reversed(list(node.values()))
+                yield _Pod(role, node)
+            is_roles = above.endswith("ReplicaSpecs")
+            below = [(str(key), str(key) if is_roles else role, one) for key, one in node.items()]
+            waiting += reversed(below)
         elif isinstance(node, list):
-            waiting += reversed(node)
+            waiting += [(above, role, one) for one in reversed(node)]
 
 
 def read_pod(root: object, path: str) -> Words:
-    """Return what the containers of a pod say that trains."""
-    parts = []
-    for spec in _find_specs(root):
-        containers = spec["containers"]
-        said = [_read_container(spec, one, path) for one in containers]  # type: ignore[attr-defined]
-        training = [one for one in said if one.facts or one.wanted]
-        parts += training or said
-    # Master and workers of one job are alike.
-    return parts[0] if parts else Words()
+    """Return what the containers say that train: one of each pod, for all that a job has."""
+    job = read_job(root, path)
+    parts = [(pod.role, _read_spec(pod.spec, path, job)) for pod in _find_specs(root)]
+    if job.trainer is not None:
+        parts.append(("", _read_container({}, job.trainer, path, job)))
+    running = [one for one in parts if one[1].facts or one[1].wanted] or parts[:1]
+    words = join_words([said for _role, said in running])
+    if any(role == LAUNCHER_ROLE for role, _said in running):  # Its ranks live in the others.
+        stated = [one for role, said in parts if role != LAUNCHER_ROLE for one in said.stated]
+        words = words._replace(stated=tuple(stated))
+    words = words._replace(stated=_keep_different(words.stated))
+    return join_words([words, job.words]) if running else words
 
 
-def _read_container(spec: dict[str, object], container: object, path: str) -> Words:
+def _keep_different(stated: tuple[Stated, ...]) -> tuple[Stated, ...]:
+    """Return limits, the first of those that are alike: master and workers usually are."""
+    return tuple({one._replace(at=frozenset()): one for one in reversed(stated)}.values())[::-1]  # type: ignore[arg-type]
+
+
+def _read_spec(spec: dict[str, object], path: str, job: Job) -> Words:
+    containers = spec["containers"]
+    said = [_read_container(spec, one, path, job) for one in containers]  # type: ignore[attr-defined]
+    training = [one for one in said if one.facts or one.wanted]
+    return (training or said or [Words()])[0]
+
+
+def _read_container(spec: dict[str, object], container: object, path: str, job: Job) -> Words:
     node = Node(container, path, {})
     limits = ("resources", "limits")
     memory = node.number("memory", parse_pod_quantity, *limits, "memory")
@@ -78,6 +104,7 @@ def _read_container(spec: dict[str, object], container: object, path: str) -> Wo
     }
     said = [read_variables(variables, here), Words(stated=(stated,), problems=tuple(node.problems))]
     said += [read_started([expand_pod(one, variables) for one in words], here)] if words else []
+    said.append(start_processes(words, {**job.variables, **variables}, job.where or here))
     found = [] if gpus is None else [Fact("gpus.count", int(gpus), node.at["gpus"], JOB)]
     return Container(stated).map(join_words([*said, Words(tuple(found))]))
 
@@ -90,12 +117,12 @@ def expand_pod(text: str, variables: Mapping[str, str]) -> str:
 
 
 def _find_shm(spec: dict[str, object], node: Node) -> int | None:
-    """Return the size of /dev/shm.
+    """Return the size of /dev/shm; ``None`` without a pod that says it.
 
     An emptyDir of medium Memory without a size ends where the memory of the pod does, to which it
     counts; one of another medium is a disk.
     """
-    if read_scalar(find(spec, "hostIPC"))[0] is True:
+    if not spec or read_scalar(find(spec, "hostIPC"))[0] is True:
         return None
     mounts = find(node.node, "volumeMounts")
     for mount in mounts if isinstance(mounts, list) else ():

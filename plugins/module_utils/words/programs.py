@@ -45,8 +45,14 @@ PROGRAMS = (
 """Trainers that are programs of their own."""
 MODULES = {name.partition("-")[0]: name for name in ("trl", "swift", "llamafactory-cli", "axolotl")}
 """By the package that ``python -m`` runs, its program."""
-_AXOLOTL, _SWIFT = "Axolotl's default", "SWIFT's default"
+_AXOLOTL, _SWIFT, _FACTORY = "Axolotl's default", "SWIFT's default", "LLaMA-Factory's default"
 ALL_GPUS = Fact("ranks_per_node", AUTO, "its launcher", DEFAULT)
+
+
+def _lora_of_rank_8(where: str) -> tuple[Fact, ...]:
+    return Fact("lora", True, where, DEFAULT), Fact("lora_rank", 8, where, DEFAULT)
+
+
 DEFAULTS = {
     "axolotl": Words(
         (
@@ -60,11 +66,12 @@ DEFAULTS = {
         (
             Fact("workers", 1, _SWIFT, DEFAULT),
             Fact("ranks_per_node", 1, "no NPROC_PER_NODE", DEFAULT),
+            *_lora_of_rank_8(_SWIFT),
         ),
         library="transformers",
     ),
     "trl": Words((ALL_GPUS,), library="trl"),
-    "llamafactory-cli": Words((ALL_GPUS,), library="transformers"),
+    "llamafactory-cli": Words((ALL_GPUS, *_lora_of_rank_8(_FACTORY)), library="transformers"),
     "yolo": Words((Fact("ranks_per_node", 1, "no device is named", DEFAULT),)),
 }
 """What trainers do where nobody says: Axolotl has a worker for each GPU, and 256 batches ahead."""

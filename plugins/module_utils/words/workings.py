@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ..training.keys import KEYS
 from ..training.loader import find_hold
 from ..training.policy import Training
@@ -19,6 +21,8 @@ _SAMPLE = _MIB
 _TOKEN, _PIXEL = 3 * 8, 3 * 4
 """Bytes of a token in three tensors of int64, and of a pixel of three colors in float32."""
 _LONGEST_BATCH = 2**50
+_LORA_RANK = 64
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _LARGEST_LAYERS = 4
 """Of small models the embedding is a quarter of all; of larger ones it is less."""
 
@@ -59,6 +63,11 @@ class Workings:
                 del self.chosen[key]
                 self.choice.asked.append(OPTIONS[key])
                 self.choice.notes.append(f"{key} ({fact.where}) is known only in the job")
+                continue
+            path = path[len("file://") :] if path.startswith("file://") else path
+            if _URL.match(path):
+                del self.chosen[key]
+                self.choice.notes.append(f"not looked at: {path}, the {key} ({fact.where})")
                 continue
             self.chosen[key] = fact._replace(value=join_path(self.folder, path))
 
@@ -194,6 +203,23 @@ class Workings:
         elif "deepspeed.stage" not in self.chosen or self.chosen["deepspeed.stage"].value != 2:
             largest = max(parameters // _LARGEST_LAYERS, 1)
             self._assume("deepspeed.largest_layer", largest, "a quarter of them")
+        self._find_trainable(parameters or 0)
+
+    def _find_trainable(self, parameters: int) -> None:
+        """Assume how many parameters LoRA trains: two matrices of its rank beside each layer's.
+
+        A model of width h has about 12h² parameters in each of h / 128 layers, and such matrices
+        beside all of them have 2r / h as many; twice that is assumed.
+        """
+        key = "deepspeed.trainable_parameters"
+        uses, rank = self.chosen.get("lora"), self.chosen.get("lora_rank")
+        is_lora = uses.value is True if uses else rank is not None and self.library != "trl"
+        if not is_lora or key in self.chosen or parameters < 1:
+            return
+        number = number_of(rank) if rank else _LORA_RANK
+        width = (parameters * 128 / 12) ** (1 / 3)
+        trained = min(int(parameters * 4 * number / width), parameters)
+        self._assume(key, max(trained, 1), f"LoRA of rank {number}")
 
     def _find_parameters(self) -> int | None:
         key = "deepspeed.parameters"

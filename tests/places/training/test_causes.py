@@ -167,7 +167,8 @@ def test_three_leftovers_are_named_and_100_removed(
 
 
 HOST = Room("the host", GIB)
-KILLED = ", so the kernel kills a process (exit -9), and torchrun ends the others with SIGTERM"
+ALONE = ", so the kernel kills a process (exit -9)"
+KILLED = f"{ALONE}, and torchrun ends the others with SIGTERM"
 GUESS = (
     "; it is tight, an estimate: what a process and a worker take beside their data was measured,"
     " and may be less"
@@ -185,13 +186,13 @@ GUESS = (
         (
             Training(workers=0, pinned_buffer=2 * GIB),
             "1 process of 160.0 MiB and 1 x 2.0 GiB of locked buffers need 2.0 GiB of memory, and"
-            f" the host has 1.0 GiB left{KILLED}{GUESS}",
+            f" the host has 1.0 GiB left{ALONE}{GUESS}",
         ),
         (
             Training(workers=1, deepspeed=DeepSpeed(2, GIB, None, offload_optimizer=True)),
             "1 process of 290.0 MiB and 1 worker of 16.0 MiB and 24.0 GiB of model states and 20.0"
             " GiB of them that forked workers keep as they were before a step need 2.0"
-            f" GiB of memory, and the host has 1.0 GiB left{KILLED}{GUESS}; DeepSpeed's own"
+            f" GiB of memory, and the host has 1.0 GiB left{ALONE}{GUESS}; DeepSpeed's own"
             " estimate of model states is for Adam and all parameters trained, with buffers",
         ),
     ],
@@ -273,7 +274,7 @@ def test_earlyoom_is_named_as_who_kills() -> None:
     ("room", "code"), [(HOST, "run-memory-host"), (Room("/x", 1, 1, 2), "run-memory-cgroup")]
 )
 def test_model_states(room: Room, code: str) -> None:
-    spread = DeepSpeed(2, 7 * 10**9)
+    spread = DeepSpeed(2, 7 * 10**9, gpus_per_node=2)
     cause = blame_model_states(Training(deepspeed=spread), spread, Floor(176 * GIB, GIB), room)
     assert cause.code == code
     assert cause.text.startswith(

@@ -93,7 +93,8 @@ def test_a_service_has_a_size_where_shared_memory_is_its_own(words: str, size: i
 def test_several_services_that_train_are_named() -> None:
     both = COMPOSE.replace("{image: postgres}", "{command: python t.py --workers 1}")
     assert read(both).problems == (
-        "run.yaml: the services db, train could each be the run; keep one, or name its command",
+        "run.yaml: the services db, train could each be the run; in place of the file give one,"
+        " such as -- docker compose -f run.yaml run db",
     )
 
 

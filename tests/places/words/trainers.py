@@ -72,9 +72,10 @@ TRAINERS = {
                 "parameters": 7 * 10**9,
                 "gpus_per_node": 2,
                 "largest_layer": 1750000000,
+                "trainable_parameters": 53195198,
             },
         },
-        asked=("--largest-layer N",),
+        asked=("--largest-layer N", "--trainable-parameters N"),
     ),
     "accelerate nlp_example": Trainer(
         "accelerate launch --multi_gpu --num_processes 2 nlp_example.py --mixed_precision fp16",

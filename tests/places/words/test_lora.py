@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Words that say LoRA leave most of a model untrained, which ZeRO keeps in 16 bits alone."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from mlhost_limits.words.launchers import read_command
+from mlhost_limits.words.precedence import Taken, take
+
+TRAIN = "deepspeed train.py --model Qwen2.5-7B --deepspeed zero3_offload"
+
+
+def read(command: str, **stated: object) -> Taken:
+    return take(read_command(shlex.split(command)), stated, "/srv")
+
+
+def find_trained(taken: Taken) -> object:
+    section = taken.section["deepspeed"]
+    assert isinstance(section, dict)
+    return section.get("trainable_parameters")
+
+
+OF_8, OF_16, OF_64 = 53195198, 106390396, 425561584
+
+
+@pytest.mark.parametrize(
+    ("command", "trained"),
+    [
+        (TRAIN, None),
+        (f"{TRAIN} --lora_rank 16", OF_16),
+        (f"{TRAIN} --lora_r 16 --use_peft false", None),
+        (f"{TRAIN} --use_peft --lora_r 16", OF_16),
+        (f"{TRAIN} --use_peft true", OF_64),
+        (f"{TRAIN} --adapter qlora --lora_r 8", OF_8),
+        (f"{TRAIN} --adapter ./some/path", None),
+        (f"{TRAIN} --finetuning_type full --lora_rank 16", None),
+        (f"{TRAIN} --lora_rank 8 --modules_to_save embed_tokens", None),
+        (f"{TRAIN} --lora_rank 8 --trainable_parameters 1e6", 10**6),
+        ("swift sft --model Qwen2.5-7B --deepspeed zero3", OF_8),
+        ("swift sft --model Qwen2.5-7B --deepspeed zero3 --train_type full", None),
+        ("llamafactory-cli train --model Qwen2.5-7B --deepspeed zero3", OF_8),
+        ("trl sft --model Qwen2.5-7B --deepspeed zero3 --lora_r 16", None),
+        ("trl sft --model Qwen2.5-7B --deepspeed zero3 --lora_r 16 --use_peft true", OF_16),
+        (f"{TRAIN} --lora_rank 9999999", 7 * 10**9),
+    ],
+)
+def test_lora_trains_few_parameters(command: str, trained: int | None) -> None:
+    taken = read(command)
+    assert find_trained(taken) == trained
+    is_assumed = trained in (OF_8, OF_16, OF_64, 7 * 10**9)
+    assert ("--trainable-parameters N" in taken.asked) == is_assumed
+
+
+def test_lora_without_deepspeed_is_nothing_to_ask_for() -> None:
+    taken = read("python train.py --lora_rank 8 --model Qwen2.5-7B")
+    assert "deepspeed" not in taken.section
+    assert "--trainable-parameters N" not in taken.asked
+
+
+@pytest.mark.parametrize(
+    ("path", "kept"),
+    [
+        ("s3://bucket/out", None),
+        ("gs://bucket/out", None),
+        ("file:///out", "/out"),
+        ("out:1", "/srv/out:1"),
+    ],
+)
+def test_an_output_of_another_host_is_said_to_be_unseen(path: str, kept: str | None) -> None:
+    taken = read(f"python train.py --output_dir {path}")
+    assert taken.section.get("output_dir") == kept
+    told = f"not looked at: {path}, the output_dir (--output_dir)"
+    assert (told in taken.notes) == (kept is None)
