@@ -21,6 +21,7 @@ PURE = {
     "collections",
     "collections.abc",
     "csv",
+    "ast",
     "difflib",
     "fnmatch",
     "functools",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..core.values import UNLIMITED, NamedTuple
 from .container_gpus import read_gpus
-from .facts import VARIABLES, Fact, Stated, Wanted, Words, join_path
+from .facts import VARIABLES, Fact, Stated, Ulimit, Wanted, Words, join_path
 from .quantities import parse_size
 
 ENGINES = ("docker", "podman", "nerdctl", "nvidia-docker")
@@ -68,11 +68,17 @@ class Container(NamedTuple):
             for one in words.wanted
             if not self._find(one).path
         ]
+        notes += [
+            f"ulimit -{one.letter} {one.value} ({one.where}) is set in a container: not followed"
+            for one in words.ulimits
+        ]
         return words._replace(
             facts=tuple(facts),
             wanted=tuple(wanted),
+            stated=tuple(_lower(one, words.ulimits) for one in words.stated),
             notes=(*words.notes, *notes),
             problems=(*words.problems, *self.problems),
+            ulimits=(),
         )
 
     def _find(self, wanted: Wanted) -> Wanted:
@@ -85,6 +91,17 @@ class Container(NamedTuple):
         if wanted.text or not inside.startswith("/"):
             return wanted
         return wanted._replace(path=find_on_host(inside, self.mounts))
+
+
+def _lower(stated: Stated, ulimits: Iterable[Ulimit]) -> Stated:
+    """Return the limits of a container whose own script lowers its descriptors."""
+    for one in ulimits:
+        if one.letter != "n" or not re.fullmatch("[0-9]{1,9}", one.value):
+            continue
+        if stated.nofile is not None and int(one.value) < stated.nofile:
+            at = {**stated.at, "nofile": one.where}
+            stated = stated._replace(nofile=int(one.value), at=at)
+    return stated
 
 
 def find_on_host(path: str, mounts: Sequence[tuple[str, str]]) -> str:

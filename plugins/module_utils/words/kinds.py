@@ -14,11 +14,10 @@ from ..core.values import NamedTuple
 from .compose_file import Site, is_compose, read_compose
 from .env_file import read_env_file
 from .facts import COMPOSE, FILE, VARIABLES, Fact, Words, join_words
-from .launchers import read_variables
+from .launchers import read_script, read_variables
 from .names import read_option
 from .options import find_library
 from .pod_file import is_pod, read_pod
-from .script import read_script
 from .trainer_file import (
     is_accelerate,
     is_backends,

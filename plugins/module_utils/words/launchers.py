@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from ..core.values import NamedTuple
-from .at_once import AtOnce, multiply
+from .at_once import multiply
 from .compose_command import is_compose_command, read_compose_command
 from .docker_run import ENGINES, split_docker_run
 from .facts import (
@@ -31,7 +31,7 @@ from .job_starters import count_beside, note_unknown, read_jobs, read_module, st
 from .names import AUTO, read_option
 from .options import COMMAND_LINE, Option, read_arguments, split_before
 from .programs import ALL_GPUS, DEFAULTS, FLAGS, LAUNCHES, MODULES, PROGRAMS
-from .shell_text import replace_substituted, skip_keywords, split_ended, strip_comments
+from .shell_script import Reader, Source, read_shell
 from .shell_variables import expand
 from .wrappers import PYTHON_FILE, Peeled, peel, seems_to_start, starts_nothing
 
@@ -42,7 +42,7 @@ _ACCELERATE = ("accelerate.commands.launch",)
 _GIVEN = re.compile("-[a-zA-Z]*c")
 _OF_TRL = re.compile("(?:^|/)trl[./]scripts[./]")
 _OWN_FILE = re.compile(r"\.{0,2}/.*")
-_DEEPEST, _SHOWN, _NAMED = 8, 60, 8
+_DEEPEST, _SHOWN = 8, 60
 
 
 def read_command(words: Sequence[str], where: str = "", depth: int = 0) -> Words:
@@ -80,11 +80,6 @@ def name_start(words: Sequence[str]) -> str:
     peeled = peel(words)
     start = _find_start(peeled)
     return peeled.words[start.at].rpartition("/")[2] if start else ""
-
-
-def starts_run(words: Sequence[str]) -> bool:
-    """Tell whether a line of a script starts what is known here."""
-    return bool(name_start(words))
 
 
 class _Start(NamedTuple):
@@ -129,8 +124,8 @@ def _find_reader(
         return _read_docker
     if name in _SHELLS:
         return _read_shell
-    if name == "eval":
-        return _read_eval
+    if name in ("eval", "tmux"):
+        return _read_eval if name == "eval" else _read_tmux
     if _SCRIPT.fullmatch(name) or name in ("sbatch", "source", "."):
         return _read_script
     if re.fullmatch(r"python[0-9.]*|ipython", name):
@@ -291,41 +286,18 @@ def _read_eval(words: Sequence[str], where: str, depth: int) -> Words:
     return _read_commands(" ".join(words[1:]), where, "eval", depth)
 
 
+def _read_tmux(words: Sequence[str], where: str, depth: int) -> Words:
+    """Read what a window is given to do, as ``tmux new -d`` and ``tmux send-keys`` have it."""
+    given = [word for word in words[1:] if re.search(r"\s", word)]
+    return _read_commands("\n".join(given), where, "tmux", depth)
+
+
 def _read_commands(text: str, where: str, by: str, depth: int) -> Words:
     """Return what a text says that a shell is given as its command.
 
     :param by: The word that gives it.
     """
-    try:
-        commands = split_ended(replace_substituted(strip_comments(text)))
-    except ValueError as exc:
-        return Words(problems=(f"{where or COMMAND_LINE}: {by}: is not a command: {exc}",))
-    here, at_once, names = where or by, AtOnce(), []
-    parts: list[tuple[Words, int]] = []
-    for whole, ended in commands:
-        words = skip_keywords(whole)
-        name, said = name_start(words), read_command(words, here, depth) if words else Words()
-        names += [name] if name and starts_itself(said) else []
-        runs = bool(name) and bool(said.wanted or starts_itself(said))
-        parts.append((said, at_once.see(whole, ended, said if runs else None, here)))
-    several = at_once.finish(here)
-    noted = several if several.notes else note_starts(here, names)
-    return join_words([noted, *(at_once.multiply(said, number) for said, number in parts)])
-
-
-def starts_itself(said: Words) -> bool:
-    """Tell whether what a command says is of a run, and not of a script that may start one."""
-    is_script = any(one.kind == "script" for one in said.wanted)
-    return bool(said.facts or said.stated or said.library) and not is_script
-
-
-def note_starts(where: str, names: Sequence[str]) -> Words:
-    """Say of several starts which they are, and what counts of them."""
-    if len(names) < 2:
-        return Words()
-    more = f" and {len(names) - _NAMED}" if len(names) > _NAMED else ""
-    told = f"{where} starts {len(names)} runs, {', '.join(names[:_NAMED])}{more}"
-    return Words(notes=(f"{told}: as one after the other, the largest of each value counts",))
+    return read_shell(text, Source(where or by, False, 0, depth), {}, _READER)
 
 
 def _read_script(words: Sequence[str], where: str, depth: int) -> Words:
@@ -377,3 +349,15 @@ def _read_docker(words: Sequence[str], where: str, depth: int) -> Words:
     given = Words(container.gpus, stated=(container.stated,))
     said = container.map(join_words([given, variables, inner]))
     return join_words([said, Words(wanted=container.files)])
+
+
+def read_script(text: str, path: str, environment: Mapping[str, str]) -> Words:
+    """Return what a script says.
+
+    :param path: Its name, for origins.
+    :param environment: What is set where it will run, as far as that is known.
+    """
+    return read_shell(text, Source(path), environment, _READER)
+
+
+_READER = Reader(read_command, name_start, read_variables)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 _SEPARATORS = ";&|"
 _JOINED = re.compile(r"[0-9]?>&[0-9]|&>{1,2}|>&(?=\s*[\w./~$\"'-])")
 _KEYWORDS = ("if", "then", "else", "elif", "do", "while", "until", "!", "{", "(", "time", "set")
-_SUBSTITUTED = re.compile(r"\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`")
+_SUBSTITUTED = re.compile(r"\$\((?!\()(?:[^()]|\([^()]*\))*\)|`[^`]*`")
 _UNKNOWN, _ALL_GPUS = "$(...)", "auto"
 _SEQ = re.compile(r"[$`]\(?seq\s+(?:(\d{1,6})\s+)?(\d{1,6})[)`]")
 _COUNTED = re.compile(

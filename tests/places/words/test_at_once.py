@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.words.facts import Words
+from mlhost_limits.words.launchers import read_script
 from mlhost_limits.words.precedence import take
-from mlhost_limits.words.script import read_script
 
 RUN = "python train.py --num_workers 4 --batch-size 8"
 

@@ -345,3 +345,18 @@ def test_files_are_read_where_a_container_has_them_from(
     found = read(f"services:\n  t:\n    image: i\n    {service}\n".replace("t.py", "python t.py"))
     assert [one.path for one in found.wanted] == [path] * bool(path)
     assert any("is not mounted from this host, and not read" in one for one in found.notes) == noted
+
+
+@pytest.mark.parametrize(
+    ("given", "asked", "has"),
+    [("4096", "1024", 1024), ("4096", "8192", 4096), ("4096", "hard", 4096), ("-1", "1024", 1024)],
+)
+def test_a_container_s_script_lowers_its_own_descriptors(given: str, asked: str, has: int) -> None:
+    text = f"ulimit -n {asked}; python t.py"
+    said = read_command(
+        ["docker", "run", "--ulimit", f"nofile={given}", "image", "bash", "-c", text]
+    )
+    assert [one.nofile for one in said.stated] == [has]
+    assert said.ulimits == ()
+    told = f"ulimit -n {asked} (bash -c) is set in a container: not followed"
+    assert told in said.notes

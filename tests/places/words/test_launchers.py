@@ -200,7 +200,7 @@ def test_files_that_are_named_are_wanted(command: str, wanted: list[tuple[str, s
         ("accelerate launch", "command line: accelerate is given no script"),
         ("docker run --rm", "command line: docker run is given no image"),
         ("docker run --name", "command line: docker run is given no image"),
-        ("bash -c \"python 't.py\"", "command line: bash -c: is not a command: No closing quotation"),
+        ("bash -c \"python 't.py\"", "bash -c: is not a command: No closing quotation"),
         ("docker run -m lots image", "docker run: -m: 'lots' is not a size; a number with KiB, MiB, GiB or TiB is accepted"),
     ],
 )  # fmt: skip

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.words.facts import Words
+from mlhost_limits.words.launchers import read_command, read_script
 from mlhost_limits.words.precedence import take
-from mlhost_limits.words.script import expand, read_script
 from mlhost_limits.words.shell_text import strip_comments
+from mlhost_limits.words.shell_variables import expand
 
 JOB = """#!/bin/bash
 #SBATCH --nodes=2 --ntasks-per-node 1   # each a launcher
@@ -330,3 +331,53 @@ def test_a_script_in_a_script_keeps_what_it_writes_itself() -> None:
         f"cat > a.yaml <<EOF\n2\nEOF\nbash <<OUT\n{inner}\nOUT\npython t.py --config a.yaml"
     )
     assert {one.path: one.text for one in found.wanted} == {"a.yaml": "2", "b.yaml": "3"}
+
+
+TEXT = """
+set -ex
+export RANKS=8
+BATCH=4
+cd /workspace && pip install -r requirements.txt
+ulimit -n 65536
+torchrun --nproc-per-node $RANKS train.py \\
+  --dataloader_num_workers $((RANKS / 2)) --per_device_train_batch_size $((BATCH * 2))
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["bash", "-c", TEXT],
+        ["sh", "-lc", TEXT],
+        ["srun", "--ntasks=1", "bash", "-ec", TEXT],
+        ["tmux", "new-session", "-d", "-s", "t", TEXT],
+        ["tmux", "send-keys", "-t", "t", TEXT, "C-m"],
+        ["docker", "run", "--rm", "image", "bash", "-c", TEXT],
+    ],
+)
+def test_the_text_of_a_shell_is_read_as_a_script_is(words: list[str]) -> None:
+    said = read_command(words)
+    found = {fact.key: fact.value for fact in said.facts if not fact.problem}
+    assert (found["workers"], found["samples"]) == (4, 8)
+    assert [fact.value for fact in said.facts if fact.key == "ranks_per_node"][-1] == 8
+    is_container = words[0] == "docker"
+    assert [one.value for one in said.ulimits] == ["65536"] * (not is_container)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("$((N*2))", "8"),
+        ("$(( $N + ${N} - 1 ))", "7"),
+        ("$((N / 3 * (N % 3)))", "1"),
+        ("$((9999999999999999999))", "$((9999999999999999999))"),
+        ("$((0 - N))", "$((0-N))"),
+        ("$((N ** 9))", "$((N**9))"),
+        ("$((UNKNOWN + 1))", "$((UNKNOWN+1))"),
+        ("$((N / 0))", "$((N/0))"),
+        ("$((TEXT + 1))", "$((TEXT+1))"),
+        ("x$((N))y$((N+1))", "x4y5"),
+    ],
+)
+def test_a_sum_is_worked_out_where_all_of_it_is_known(text: str, value: str) -> None:
+    assert expand(text, {"N": "4", "TEXT": "__import__('os')"}) == value

@@ -7,9 +7,8 @@ import shlex
 
 import pytest
 from mlhost_limits.words.facts import Words
-from mlhost_limits.words.launchers import read_command
+from mlhost_limits.words.launchers import read_command, read_script
 from mlhost_limits.words.precedence import take
-from mlhost_limits.words.script import read_script
 from mlhost_limits.words.wrappers import peel
 
 WRAPPED = [
@@ -118,7 +117,6 @@ def test_a_wrapped_run_is_read(line: str) -> None:
         "mylauncher train.py --num_workers 4",
         "fancy --dataloader_num_workers 4",
         "ssh node2 'python train.py --num_workers 4'",
-        "tmux new -d -s x 'python train.py'",
         "pixi run train",
         "poetry run finetune --num_workers 4",
         "./train --num_workers 4",
