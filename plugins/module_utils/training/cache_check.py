@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from ..core.finding import UNKNOWN, Finding, Observation, Requirement
-from ..core.folder_states import DIRECTORY
+from ..core.finding import PASS, UNKNOWN, Finding, Observation, Requirement
+from ..core.folder_states import ABSENT, DIRECTORY
 from ..host.door import list_pids
 from ..host.look import read_process, read_unit_pids
 from ..host.users import find_owner
@@ -21,7 +21,14 @@ from .cache_rules import (
     judge_variables,
 )
 from .folder_measure import find_actor, look_at_directory
-from .folder_rules import FolderFacts, judge_folder, judge_free, may_work_there, place_of
+from .folder_rules import (
+    FolderFacts,
+    judge_absent,
+    judge_folder,
+    judge_free,
+    may_work_there,
+    place_of,
+)
 from .open_files_read import find_space, read_mounts
 from .packages_read import read_versions
 from .policy import Training
@@ -92,11 +99,18 @@ def check_cache(training: Training) -> Iterator[Finding]:
     if isinstance(facts, Finding):
         yield facts
         return
-    yield from judge_folder(facts)
+    makes = training.makes_cache and facts.state == ABSENT
+    above = look_above(facts, training) if makes else None
+    if above is not None:
+        facts = above._replace(path=path)
+        yield from judge_absent(facts, above.path)
+    else:
+        yield from judge_folder(facts)
     if facts.state == DIRECTORY:
         yield judge_filesystem(facts)
     yield from judge_free(facts, training.cache_free, training.shards)
-    yield from _judge_users(training, facts)
+    if above is None:
+        yield from _judge_users(training, facts)
     if training.shards is not None and training.workers is not None:
         yield judge_shards(path, training.shards, training.workers, training.ranks_per_node)
 
@@ -126,6 +140,16 @@ def look_there(
         return Finding(UNKNOWN, wanted, Observation(None, "", reason))
     facts = look_at_directory(path, find_user(training), proofs)
     return facts._replace(actor=find_actor(facts, [path]))
+
+
+def look_above(
+    facts: FolderFacts, training: Training, proofs: Sequence[str] = tuple(PROOFS)
+) -> FolderFacts | None:
+    """Return the folder in which a run can make a directory that is absent, if it can."""
+    above = look_there(os.path.dirname(facts.at) or "/", training, proofs)
+    if isinstance(above, Finding) or above.state != DIRECTORY or above.writing.status != PASS:
+        return None
+    return above
 
 
 def _judge_users(training: Training, facts: FolderFacts) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from ..core.cause import Cause
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
-from ..core.folder_states import DIRECTORY
+from ..core.folder_states import ABSENT, DIRECTORY
 from ..core.policy import TIME_LIMIT
 from ..core.values import NamedTuple
 from .cache_check import look_there, looks_as_runner
@@ -175,6 +175,8 @@ def check_cache_files(training: Training, time_limit: float = TIME_LIMIT) -> Ite
     if isinstance(facts, Finding):
         yield facts
         return
+    if facts.state == ABSENT and training.makes_cache:
+        return  # Nothing is in it, and whether it can be made the other check says.
     if facts.state != DIRECTORY:  # A mount that does not answer would not let go of this process.
         yield from judge_files(CacheFiles(path, 0, deep=deep, reason=facts.reason))
         return

@@ -62,6 +62,9 @@ KEYS = {
     ),
     "pinned_buffer": Key("size", "bytes that each rank locks"),
     "cache_dir": Key("path", "the directory of the cache"),
+    "makes_cache": Key(
+        "switch", "whether the run makes `cache_dir`, as SimpleTuner does; else it must be there"
+    ),
     "shards": Key("count", "shards of the data", least=1),
     "cache_free": Key("size", "bytes that must be free in the cache"),
     "deep": Key("switch", "whether the files of the cache are read for their checksums"),

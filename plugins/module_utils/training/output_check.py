@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 
-from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation
+from ..core.finding import FAIL, UNKNOWN, Finding, Observation
 from ..core.folder_states import ABSENT, DIRECTORY
 from ..host.door import list_pids
 from ..host.files import read_text
 from ..host.marks import read_link
 from ..host.open_directory import ObstacleError, open_directory
 from ..host.users import name_owners, name_user
-from .cache_check import look_there, looks_as_runner
+from .cache_check import look_above, look_there, looks_as_runner
 from .cache_open_read import CLOSED_END
 from .checkpoint_read import read_contents
 from .checkpoints import (
@@ -48,7 +48,8 @@ def check_output(training: Training) -> Iterator[Finding]:
     if isinstance(facts, Finding):
         yield facts
         return
-    above = _look_above(facts, training) if facts.state == ABSENT else None
+    # A run makes its own: transformers does.
+    above = look_above(facts, training, _PROOFS) if facts.state == ABSENT else None
     if above is not None:
         facts = above._replace(path=path)
         yield from judge_absent(facts, above.path)
@@ -68,14 +69,6 @@ def check_output(training: Training) -> Iterator[Finding]:
     size = training.checkpoint_size
     copies = count_copies(checkpoints, training.save_total_limit)
     yield from judge_free(facts, None if size is None else size * copies, None)
-
-
-def _look_above(facts: FolderFacts, training: Training) -> FolderFacts | None:
-    """Return the folder in which a run can make its own, if it can: transformers does."""
-    above = look_there(os.path.dirname(facts.at) or "/", training, _PROOFS)
-    if isinstance(above, Finding) or above.state != DIRECTORY or above.writing.status != PASS:
-        return None
-    return above
 
 
 def _judge_checkpoints(

@@ -92,6 +92,7 @@ class Training(NamedTuple):
     returns_memory: bool | None = None
     pinned_buffer: int | None = None
     cache_dir: str | None = None
+    makes_cache: bool = False
     shards: int | None = None
     cache_free: int | None = None
     deep: bool = False

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from ..core.values import NamedTuple
 from .docker_run import ENGINES
-from .facts import ARGUMENT, Fact, Words
+from .facts import ARGUMENT, NAMED, Fact, Words
 from .job_starters import starts_jobs
 from .wrappers import ASSIGNMENT, PYTHON_FILE
 
@@ -253,6 +253,8 @@ def multiply(said: Words, times: int, nodes: int = 1) -> Words:
 
 def _multiply(facts: Sequence[Fact], times: int, nodes: int) -> Iterator[Fact]:
     here = -(-times // nodes)
+    if here > 1:
+        yield Fact("runs", here, f"{here} at once", NAMED)
     for fact in facts:
         number = times if fact.key == "all_tasks" else here
         where = f"{fact.where}, {number} at once"

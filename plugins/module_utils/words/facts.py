@@ -52,7 +52,7 @@ _LIBRARIES = ("", "torch", "accelerate", "transformers", "trl")
 
 INNER = (
     *("config", "samples", "length", "pixels", "nodes", "world", "all_tasks", "zero", "model"),
-    *("at_once", "lora", "lora_rank"),
+    *("at_once", "runs", "lora", "lora_rank"),
 )
 """What no policy states and what its keys are worked out from."""
 

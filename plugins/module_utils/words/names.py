@@ -75,7 +75,11 @@ CONFIGS = {
 OF_TRANSFORMERS = ("per_device_train_batch_size", "dataloader_prefetch_factor")
 _EVALUATION = ("eval_strategy", "evaluation_strategy", "do_eval")
 _SHARDS = re.compile(r"\{([0-9]{1,9})\.\.([0-9]{1,9})\}")
-_ZERO = re.compile("zero([0-3])(_offload)?")
+_NAMES_OF_ZERO = {
+    "zero": re.compile("zero([0-3])(_offload)?"),
+    "strategy": re.compile("deepspeed_stage_([1-3])(_offload)?(?:_nvme)?"),
+}
+"""What SWIFT and Lightning call configurations of their own, by the kind of what names them."""
 _FILE = re.compile(r"[^\s{}$]{1,1024}\.(json|ya?ml|toml|py)")
 _TEMPLATE = re.compile(r"\{\{|\{%|\$\{|\$\(|`|\$[A-Za-z_]")
 _OTHER = re.compile(r"(^|[._])(val|valid|validation|eval|evaluation|test|tests|predict)([._]|$)")
@@ -116,9 +120,9 @@ def read_option(
         found.append(Wanted(value, told, CONFIGS[last]))
     if last in CONFIGS and isinstance(value, str) and _TEMPLATE.search(value):
         found.append(Fact("config", None, where, rank, f"{told}: {_find_trouble(value)}"))
-    builtin = _ZERO.fullmatch(value) if isinstance(value, str) else None
-    if builtin and CONFIGS.get(last) == "zero":
-        found += _read_zero(int(builtin[1]), bool(builtin[2]), where, rank)
+    named = _NAMES_OF_ZERO.get(CONFIGS.get(last, last))
+    zero = named.fullmatch(value) if named and isinstance(value, str) else None
+    found += _read_zero(int(zero[1]), bool(zero[2]), where, rank) if zero else []
     if last in _EVALUATION and str(value).lower() not in ("no", "false", "none"):
         found.append(Fact("loaders", 2, where, rank))
     if isinstance(value, str) and ".tar" in value and _SHARDS.search(value):
@@ -133,7 +137,7 @@ def read_option(
 
 
 def _read_zero(stage: int, offloads: bool, where: str, rank: int) -> list[Fact]:
-    """Return what SWIFT's own configurations say, which are called ``zero3_offload`` and so on."""
+    """Return what a configuration says that is called ``zero3_offload`` and so on."""
     found: dict[str, object] = {"zero": stage}
     if stage in (2, 3):
         found["deepspeed.stage"] = stage

@@ -218,4 +218,5 @@ def read_backends(root: object, path: str) -> Words:
     if len({fact.value for fact in found}) > 1:
         others = ", ".join(f"{fact.value} ({fact.where})" for fact in found[1:])
         notes.append(f"other caches, not looked at: {others}; state --cache-dir for one of them")
-    return Words(tuple(found[:1]), notes=tuple(notes), library="accelerate")
+    makes = [Fact("makes_cache", True, one.where, FILE) for one in found[:1]]
+    return Words((*found[:1], *makes), notes=tuple(notes), library="accelerate")

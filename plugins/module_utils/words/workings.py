@@ -194,6 +194,7 @@ class Workings:
             self.chosen[key] = ranks._replace(key=key)
         if nodes and number_of(nodes) > 0:
             self.chosen["deepspeed.nodes"] = nodes._replace(key="deepspeed.nodes")
+        self._count_models()
         parameters = self._find_parameters()
         if parameters is None:
             self.choice.problems.append(
@@ -220,6 +221,15 @@ class Workings:
         width = (parameters * 128 / 12) ** (1 / 3)
         trained = min(int(parameters * 4 * number / width), parameters)
         self._assume(key, max(trained, 1), f"LoRA of rank {number}")
+
+    def _count_models(self) -> None:
+        """Count the model of each run that goes on at once: none shares its states."""
+        key, runs = "deepspeed.parameters", self.chosen.get("runs")
+        fact = self.chosen.get(key)
+        if fact and runs and number_of(fact) > 0:
+            where = f"{fact.where}, {runs.where}"
+            number = number_of(fact) * number_of(runs)
+            self.chosen[key] = fact._replace(value=number, where=where)
 
     def _find_parameters(self) -> int | None:
         key = "deepspeed.parameters"

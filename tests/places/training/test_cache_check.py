@@ -73,6 +73,18 @@ def test_a_cache_that_is_a_file_fails_without_more(top: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("makes", [True, False])
+def test_a_cache_that_the_run_makes_need_not_be_there(top: Path, makes: bool) -> None:
+    training = Training(cache_dir=str(top / "new" / "vae"), makes_cache=makes, cache_free=1)
+    first, *others = check_cache(training)
+    assert first.status == ("pass" if makes else "fail")
+    assert first.observation.value == (
+        f"absent, and root can make it in {top}" if makes else "absent"
+    )
+    assert {one.status for one in others} <= {"pass"} if makes else True
+    assert [one.status for one in check_cache_files(training)] == ([] if makes else ["unknown"])
+
+
 def test_the_variables_of_this_process_count(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WDS_CACHE", str(top))
     assert told(look(cache_dir=str(top)))["WDS_CACHE"] == "unknown"

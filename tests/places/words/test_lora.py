@@ -60,6 +60,40 @@ def test_lora_without_deepspeed_is_nothing_to_ask_for() -> None:
 
 
 @pytest.mark.parametrize(
+    ("script", "parameters"),
+    [
+        (f"{TRAIN}", 7 * 10**9),
+        (f"{TRAIN} & {TRAIN} & wait", 14 * 10**9),
+        (f"{TRAIN} & wait; {TRAIN}", 7 * 10**9),
+        (f"for i in 0 1 2; do {TRAIN} & done; wait", 21 * 10**9),
+    ],
+)
+def test_each_run_that_goes_on_at_once_has_a_model_of_its_own(script: str, parameters: int) -> None:
+    section = take(read_command(["bash", "-c", script]), {}, "/srv").section["deepspeed"]
+    assert isinstance(section, dict)
+    assert section["parameters"] == parameters
+
+
+@pytest.mark.parametrize(
+    ("strategy", "stage", "offloads"),
+    [
+        ("deepspeed_stage_3_offload", 3, (True, True)),
+        ("deepspeed_stage_2", 2, (None, None)),
+        ("deepspeed_stage_3_offload_nvme", 3, (True, True)),
+        ("ddp", None, (None, None)),
+    ],
+)
+def test_a_strategy_of_lightning_is_a_stage(
+    strategy: str, stage: int | None, offloads: tuple[bool | None, bool | None]
+) -> None:
+    taken = read(f"python t.py --trainer.strategy={strategy} --model Llama-7B")
+    section = taken.section.get("deepspeed", {})
+    assert isinstance(section, dict)
+    found = section.get("offload_optimizer"), section.get("offload_parameters")
+    assert (section.get("stage"), found) == (stage, offloads)
+
+
+@pytest.mark.parametrize(
     ("path", "kept"),
     [
         ("s3://bucket/out", None),
