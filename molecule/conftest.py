@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -57,23 +58,32 @@ WAYS = {
 
 
 @pytest.fixture(scope="session")
-def log_in() -> Callable[[str], Host]:
-    """Return what logs a user in by ssh, with a new connection and session for each command."""
+def reach() -> Callable[..., Host]:
+    """Return what makes a connection to the host, as a user."""
     instance = yaml.safe_load(Path(os.environ["MOLECULE_INSTANCE_CONFIG"]).read_text())[0]
-    config = Path(instance["identity_file"]).with_name("ssh_config")
-    return functools.cache(
-        lambda user: testinfra.get_host(
-            f"ssh://{user}@{instance['instance']}",
-            ssh_config=str(config),
-            controlpersist=0,
-            timeout=60,
-        )
-    )
+    config = str(Path(instance["identity_file"]).with_name("ssh_config"))
+
+    def reach(user: str, **options: object) -> Host:
+        name = f"ssh://{user}@{instance['instance']}"
+        return testinfra.get_host(name, ssh_config=config, timeout=60, **options)
+
+    return reach
 
 
 @pytest.fixture(scope="session")
-def root(log_in: Callable[[str], Host]) -> Host:
-    return log_in("root")
+def log_in(reach: Callable[..., Host]) -> Callable[[str], Host]:
+    """Return what logs a user in by ssh, with a new connection and session for each command."""
+    return functools.cache(lambda user: reach(user, controlpersist=0))
+
+
+@pytest.fixture(scope="session")
+def root(reach: Callable[..., Host]) -> Iterator[Host]:
+    """Return root of the host, over one connection: a login takes an emulated host two seconds.
+
+    What root is to measure of a new session needs a new one: ``log_in``.
+    """
+    with tempfile.TemporaryDirectory() as folder:  # Of a socket the path must be short.
+        yield reach("root", controlpersist=60, controlpath=f"{folder}/root")
 
 
 @pytest.fixture(scope="session")

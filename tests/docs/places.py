@@ -53,7 +53,7 @@ class Machine:
             self.stop()
             self._host = self._end.enter_context(guest.running(name=self.name))
             carry(self._host, {"yaml": Path(yaml.__file__).parent})
-            self._host.ssh(f"cat > {_COMMAND}; chmod 0755 {_COMMAND}", input=_LAUNCHER)
+            self._host.run(f"cat > {_COMMAND}; chmod 0755 {_COMMAND}", input=_LAUNCHER)
         if path not in self._used_by:
             self._used_by.append(path)
             self._prepare(self._host, path)
@@ -72,7 +72,7 @@ class Machine:
                 archive.addfile(entry, io.BytesIO(text.encode()))
         folder = shlex.quote(folder_of(path))
         subprocess.run(
-            [*host.ssh_command(), f"mkdir -p {folder} && tar -xz -C {folder}"],
+            [*host.shared_command(), f"mkdir -p {folder} && tar -xz -C {folder}"],
             input=packed.getvalue(),
             check=True,
             timeout=SECONDS,
@@ -82,7 +82,7 @@ class Machine:
         """Run a script on the guest, as root, where the files of the document are."""
         host = self.host_for(step.path)
         words = f"cd {shlex.quote(folder_of(step.path))}; export PYTHONPATH={FOLDER}\n{script}"
-        done = host.ssh(f"bash -c {shlex.quote(words)} 2>&1", check=False, timeout=SECONDS)
+        done = host.run(f"bash -c {shlex.quote(words)} 2>&1", check=False, timeout=SECONDS)
         return Outcome(done.returncode, done.stdout + done.stderr)
 
     def leave(self) -> None:

@@ -30,7 +30,7 @@ def carry(host: Host, files: Mapping[str, Path] | None = None, seconds: float = 
     with TemporaryDirectory(prefix="mlhost-library-") as folder:
         packed = _pack({"mlhost_limits": _compile(Path(folder) / "mlhost_limits"), **(files or {})})
     text = base64.b64encode(packed).decode()
-    host.ssh(f"base64 -d | tar -xz -C {FOLDER}", input=text, timeout=seconds)
+    host.run(f"base64 -d | tar -xz -C {FOLDER}", input=text, timeout=seconds)
 
 
 def _pack(files: Mapping[str, Path]) -> bytes:

@@ -31,13 +31,13 @@ CHECK = (
 def test_what_a_site_has_set_is_adopted_and_green() -> None:
     with guest.running() as host:
         library.carry(host, {"yaml": Path(yaml.__file__).parent})
-        host.ssh(SITE)
-        adopted = yaml.safe_load(host.ssh(ADOPT).stdout)
+        host.run(SITE)
+        adopted = yaml.safe_load(host.run(ADOPT).stdout)
         assert adopted["kernel"] == {"vm.max_map_count": {"exact": 300000}}
         asked = {name: rule["limits"] for rule in adopted["sessions"] for name in rule["users"]}
         assert asked["*"] == {"nofile": {"soft": 65536, "hard": 1048576}}
         assert asked["root"] == {"nofile": 131072}
         assert asked["alice"] == {"nproc": {"hard": 3000}}
-        done = host.ssh(CHECK, check=False)
+        done = host.run(CHECK, check=False)
         assert done.returncode == 0, done.stdout
         assert re.match(r"([0-9]+) of \1 requirements? (?:is|are) met\n", done.stdout), done.stdout

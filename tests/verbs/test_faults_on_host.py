@@ -50,7 +50,7 @@ systemctl restart docker
 @pytest.fixture(scope="module")
 def host() -> Iterator[Host]:
     with guest.running() as fresh:
-        fresh.ssh(PREPARE)
+        fresh.run(PREPARE)
         yield fresh
 
 
@@ -86,7 +86,7 @@ def run_module(host: Host, module: str, options: dict[str, object], *words: str)
 
 def take_fingerprint(host: Host, first: str = "true", then: str = "true") -> set[str]:
     """Return the state of all that may be written, in one login with what is done around it."""
-    return set(host.ssh(f"{first} || exit\n{FINGERPRINT}\n{then}").stdout.splitlines())
+    return set(host.run(f"{first} || exit\n{FINGERPRINT}\n{then}").stdout.splitlines())
 
 
 class Fault(NamedTuple):
@@ -292,12 +292,12 @@ def test_check_goes_on_for_a_user_who_is_not_root(host: Host) -> None:
 
 def test_without_docker_the_rest_goes_on(host: Host) -> None:
     """Containers are unknown where Docker was removed, and a plan for it says what is missing."""
-    host.ssh("systemctl stop docker.socket docker; mv /usr/sbin/dockerd /usr/sbin/dockerd.away")
+    host.run("systemctl stop docker.socket docker; mv /usr/sbin/dockerd /usr/sbin/dockerd.away")
     try:
         run = run_module(host, "check", {**STOCK, "users": ["root"], "services": ["sshd"]})
         plan = run_module(host, "provision", {"docker_restart": True}, "--check")
     finally:
-        host.ssh("mv /usr/sbin/dockerd.away /usr/sbin/dockerd; systemctl start docker")
+        host.run("mv /usr/sbin/dockerd.away /usr/sbin/dockerd; systemctl start docker")
     assert run.failed
     assert collect_places(run) == {
         "kernel": ("pass", ""),
@@ -353,7 +353,7 @@ def collect_paths(lines: set[str]) -> set[str]:
 def test_who_else_writes_a_file_is_named(host: Host) -> None:
     """Before it is written, and with each cause: what is changed by hand there comes back."""
     path, said = "/etc/security/limits.d/99-site.conf", 'line 1 says "# Ansible managed"'
-    host.ssh(f"printf '# Ansible managed\n* soft nofile 512\n' > {path}")
+    host.run(f"printf '# Ansible managed\n* soft nofile 512\n' > {path}")
     try:
         run = run_module(host, "provision", {"sections": ["sessions"]}, "--check")
         assert f"{path}: {said}; what is changed there may be undone" in run.result["notes"]
@@ -368,4 +368,4 @@ def test_who_else_writes_a_file_is_named(host: Host) -> None:
             cause["writer"] for cause in causes if (cause["at"] or {}).get("file") == path
         ]
     finally:
-        host.ssh(f"rm {path}")
+        host.run(f"rm {path}")

@@ -36,7 +36,7 @@ def host() -> Iterator[Host]:
     with guest.running() as running:
         climb = Path(__file__).with_name("on_guest") / "climb.py"
         carry(running)
-        running.ssh(
+        running.run(
             f"install -d -m 1777 {FOLDER}; cat > {FOLDER}/climb.py; "
             f"echo {shlex.quote(json.dumps(POLICY))} > /root/policy.json",
             input=climb.read_text(),
@@ -46,7 +46,7 @@ def host() -> Iterator[Host]:
 
 def heal(host: Host, words: str, status: int = 0) -> str:
     profile = "" if "--undo" in words else "--profile none --policy /root/policy.json"
-    done = host.ssh(f"{HEAL} {profile} {words}", check=False)
+    done = host.run(f"{HEAL} {profile} {words}", check=False)
     assert done.returncode == status, done.stdout + done.stderr
     return str(done.stdout + done.stderr)
 
@@ -59,12 +59,12 @@ def flatten(told: str) -> list[str]:
 @contextmanager
 def climbing(host: Host, kind: str, start: str) -> Iterator[int]:
     """Start a run of alice's or of a unit, and yield its process once it is near its limit."""
-    host.ssh(f"rm -f {FOLDER}/{kind}.*")
+    host.run(f"rm -f {FOLDER}/{kind}.*")
     user = "root" if start.startswith("systemd-run") else "alice"
     child = subprocess.Popen([*host.ssh_command(user), start], stdin=subprocess.DEVNULL)
     try:
         wait = f"for i in $(seq 100); do test -s {FOLDER}/{kind}.ready && break; sleep 0.1; done"
-        yield int(host.ssh(f"{wait}; cat {FOLDER}/{kind}.ready").stdout)
+        yield int(host.run(f"{wait}; cat {FOLDER}/{kind}.ready").stdout)
     finally:
         child.kill()
         child.wait()
@@ -72,7 +72,7 @@ def climbing(host: Host, kind: str, start: str) -> Iterator[int]:
 
 def go_on(host: Host, kind: str) -> str:
     script = f"touch {FOLDER}/{kind}.go; for i in $(seq 200); do test -s {FOLDER}/{kind}.end"
-    return host.ssh(f"{script} && break; sleep 0.1; done; cat {FOLDER}/{kind}.end").stdout
+    return host.run(f"{script} && break; sleep 0.1; done; cat {FOLDER}/{kind}.end").stdout
 
 
 RUNS = {
@@ -93,15 +93,15 @@ END = (
 
 @pytest.mark.parametrize("kind", RUNS)
 def test_a_run_without_help_dies(host: Host, kind: str) -> None:
-    host.ssh(LOW)
+    host.run(LOW)
     with climbing(host, kind, RUNS[kind][0]):
         assert go_on(host, kind) != "whole"
-    host.ssh(END)
+    host.run(END)
 
 
 @pytest.mark.parametrize("kind", RUNS)
 def test_a_run_near_its_limit_goes_on_and_all_is_put_back(host: Host, kind: str) -> None:
-    host.ssh(LOW)
+    host.run(LOW)
     start, who = RUNS[kind]
     with climbing(host, kind, start) as pid:
         would = heal(host, f"--check {who.format(pid=pid)}")
@@ -109,21 +109,21 @@ def test_a_run_near_its_limit_goes_on_and_all_is_put_back(host: Host, kind: str)
         assert flatten(would) == flatten(raised)
         print(raised)
         assert go_on(host, kind) == "whole"
-    host.ssh(END)
+    host.run(END)
     print(heal(host, "--undo"))
-    now = host.ssh("sysctl -n vm.max_map_count; df --output=size -m /dev/shm | tail -1").stdout
+    now = host.run("sysctl -n vm.max_map_count; df --output=size -m /dev/shm | tail -1").stdout
     assert now.split() == ["700", "20"]
 
 
 def test_a_container_is_raised_from_outside(host: Host) -> None:
-    host.ssh(
+    host.run(
         "tar -C /bin -c busybox | docker import - tiny >/dev/null; docker run -d --name run"
         " --ulimit nofile=100:100 --pids-limit 50 tiny /busybox sleep 600 >/dev/null"
     )
     try:
         print(heal(host, "--container run --diff"))
-        pid = host.ssh("docker inspect -f '{{.State.Pid}}' run").stdout.strip()
-        seen = host.ssh(
+        pid = host.run("docker inspect -f '{{.State.Pid}}' run").stdout.strip()
+        seen = host.run(
             f"grep files /proc/{pid}/limits; docker inspect -f '{{{{.HostConfig.PidsLimit}}}}' run;"
             " docker exec run /busybox df -m /dev/shm"
         ).stdout.split()
@@ -131,39 +131,39 @@ def test_a_container_is_raised_from_outside(host: Host) -> None:
         assert seen[6] == "300"
         assert "128" in seen[-6:]
         print(heal(host, "--undo"))
-        seen = host.ssh(
+        seen = host.run(
             f"grep files /proc/{pid}/limits; docker exec run /busybox df -m /dev/shm"
         ).stdout.split()
         assert seen[3:5] == ["100", "100"]
         assert "64" in seen[-6:]
     finally:
-        host.ssh("docker rm -f run")
+        host.run("docker rm -f run")
 
 
 def test_a_cgroup_of_a_container_s_name_gains_a_user_nothing(host: Host) -> None:
     """A user may call a cgroup like a container of Docker, whose policy asks for more."""
-    host.ssh("loginctl enable-linger alice")
+    host.run("loginctl enable-linger alice")
     script = f"""
         g=/sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup)/docker-$(printf %064d 7).scope
         mkdir $g; echo $$ > $g/cgroup.procs; ulimit -n 90; echo $$ > {FOLDER}/forged; sleep 600
     """
-    host.ssh(f"cat > {FOLDER}/forge.sh", input=script)
+    host.run(f"cat > {FOLDER}/forge.sh", input=script)
     host.ssh(
         "export XDG_RUNTIME_DIR=/run/user/1000; systemd-run --user --quiet --unit forge"
         f" -p Delegate=yes sh {FOLDER}/forge.sh; sleep 2",
         user="alice",
     )
-    pid = int(host.ssh(f"cat {FOLDER}/forged").stdout)
-    assert "docker-" in host.ssh(f"cat /proc/{pid}/cgroup").stdout
+    pid = int(host.run(f"cat {FOLDER}/forged").stdout)
+    assert "docker-" in host.run(f"cat /proc/{pid}/cgroup").stdout
     heal(host, "--all", status=0)
-    assert host.ssh(f"grep files /proc/{pid}/limits").stdout.split()[3] == "90"
+    assert host.run(f"grep files /proc/{pid}/limits").stdout.split()[3] == "90"
     told = heal(host, f"--pid {pid}", status=2)
     assert "place that can be proved" in told
     heal(host, "--undo")
 
 
 def test_nobody_raises_what_is_another_s(host: Host) -> None:
-    host.ssh("cp /root/policy.json /tmp; chmod 644 /tmp/policy.json")
+    host.run("cp /root/policy.json /tmp; chmod 644 /tmp/policy.json")
     done = host.ssh(
         f"{HEAL} --pid 1; {HEAL} --unit ssh; {HEAL} --user root; {HEAL} --undo",
         user="alice",

@@ -39,7 +39,7 @@ def check(host: Host, *words: str) -> str:
 
 
 def list_kept(host: Host) -> str:
-    return host.ssh(f"stat -c '%n %a %U %i' {KEPT}/* 2>&1 || :").stdout
+    return host.run(f"stat -c '%n %a %U %i' {KEPT}/* 2>&1 || :").stdout
 
 
 def test_check_mode_and_whoever_wants_none_leave_nothing(host: Host) -> None:
@@ -53,18 +53,18 @@ def test_the_second_run_uses_what_the_first_left(host: Host) -> None:
     first = list_kept(host)
     assert len(first.splitlines()) == 1
     assert " 700 root " in first
-    host.ssh(f"echo 'raise OSError(\"it is the kept one\")' >> {KEPT}/*/mlhost_limits/verbs.py")
+    host.run(f"echo 'raise OSError(\"it is the kept one\")' >> {KEPT}/*/mlhost_limits/verbs.py")
     with pytest.raises(AssertionError, match="it is the kept one"):
         check(host)
     assert list_kept(host) == first
 
 
 def test_one_that_others_might_have_changed_is_not_run(host: Host) -> None:
-    host.ssh(f"chmod 777 {KEPT}/*/mlhost_limits")
+    host.run(f"chmod 777 {KEPT}/*/mlhost_limits")
     check(host)
 
 
 def test_after_a_boot_it_is_brought_again(host: Host) -> None:
-    host.ssh("rm -r /run/mlhost-limits")
+    host.run("rm -r /run/mlhost-limits")
     check(host)
     assert len(list_kept(host).splitlines()) == 1

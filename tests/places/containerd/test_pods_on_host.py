@@ -26,7 +26,7 @@ OLD, NEW = "11111111-2222-3333-4444-555555555555", "66666666-7777-8888-9999-0000
 def host() -> Iterator[Host]:
     with guest.running("bookworm") as fresh:
         carry(fresh)
-        fresh.ssh(PREPARE, timeout=600)
+        fresh.run(PREPARE, timeout=600)
         yield fresh
 
 
@@ -39,7 +39,7 @@ def cri(host: Host) -> Iterator[Cri]:
 def look(host: Host) -> list[dict[str, Any]]:
     text = shlex.quote(json.dumps(POLICY))
     words = "check --profile none --policy /root/policy.json --json"
-    done = host.ssh(
+    done = host.run(
         f"echo {text} > /root/policy.json; cd /opt; PYTHONPATH=/opt python3 -m mlhost_limits.cli {words}",
         check=False,
     )
@@ -59,7 +59,7 @@ def test_a_pod_is_judged_blamed_and_mended_by_containerds_unit(host: Host, cri: 
         assert (pod["status"], pod["observed"]) == ("fail", "8MiB")
         assert pod["causes"][0]["code"] == "unit-not-stated"
     commands = pods[0]["causes"][0]["remedy"]["commands"]
-    host.ssh("\n".join(shlex.join(command) for command in commands), timeout=300)
+    host.run("\n".join(shlex.join(command) for command in commands), timeout=300)
     cri.run_pod("new", NEW)
     found = look(host)
     assert {one["status"] for one in at(found, NEW)} == {"pass"}
@@ -75,5 +75,5 @@ def test_a_process_of_a_pod_is_traced_to_its_container(host: Host, cri: Cri) -> 
     container = cri.run_pod("traced", "33333333-2222-3333-4444-555555555555")
     pid = f"$(pgrep -f 'sleep 99999' | while read p; do grep -q {container} /proc/$p/cgroup && echo $p; done)"
     command = f"cd /opt; PYTHONPATH=/opt python3 -m mlhost_limits.cli explain process:{pid} nofile"
-    told = "".join(host.ssh(command).stdout.split())
+    told = "".join(host.run(command).stdout.split())
     assert f"kubernetes/33333333-2222-3333-4444-555555555555/{container[:12]}" in told

@@ -166,7 +166,7 @@ LOCKOUTS = (
 def host() -> Iterator[Host]:
     with guest.running() as fresh:
         carry(fresh, {RIG.name: RIG})
-        fresh.ssh("systemctl stop docker.socket docker")
+        fresh.run("systemctl stop docker.socket docker")
         yield fresh
 
 
@@ -190,13 +190,13 @@ def refused(host: Host) -> dict[str, dict[str, Any]]:
         json.dumps({CONFIG: lockout.text, **({DROP_IN: unit} if lockout.flags else {})})
         for lockout in LOCKOUTS
     ]
-    host.ssh("cat > /opt/refuse.py", input=REFUSE)
+    host.run("cat > /opt/refuse.py", input=REFUSE)
     return run_all(host, "/opt/refuse.py", cases)
 
 
 def run_all(host: Host, program: str, cases: list[str]) -> dict[str, dict[str, Any]]:
     lines = "".join(f"{case}\n" for case in cases)
-    done = host.ssh(f"PYTHONPATH=/opt python3 {program}", input=lines, timeout=1200)
+    done = host.run(f"PYTHONPATH=/opt python3 {program}", input=lines, timeout=1200)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     return {lockout.name: answer for lockout, answer in zip(LOCKOUTS, answers)}
 

@@ -105,7 +105,7 @@ def host() -> Iterator[Host]:
 )
 def test_each_state_is_said_and_the_file_counts_later(host: Host, state: State) -> None:
     """Never a crash; unknown with the reason; once dockerd runs, containers have their limits."""
-    done = host.ssh(
+    done = host.run(
         "PYTHONPATH=/opt python3 /opt/provision_docker_once.py"
         f" {shlex.quote(state.make)} {shlex.quote(state.unmake)}",
         timeout=900,

@@ -35,9 +35,9 @@ CHECK = "python3 -m mlhost_limits.cli check --profile none --policy /opt/policy.
 def cluster() -> Iterator[Host]:
     with guest.running("bookworm+slurm") as host:
         carry(host)
-        host.ssh("cp /etc/slurm/slurm.conf /root")
-        host.ssh("cat > /opt/policy.json", input=json.dumps(POLICY))
-        host.ssh("cat > /opt/provision.py", input=PROVISION)
+        host.run("cp /etc/slurm/slurm.conf /root")
+        host.run("cat > /opt/policy.json", input=json.dumps(POLICY))
+        host.run("cat > /opt/provision.py", input=PROVISION)
         yield host
 
 
@@ -53,44 +53,44 @@ echo 'alice hard nofile 4096' > /etc/security/limits.d/95-vendor.conf
 
 
 def check(host: Host) -> list[dict[str, Any]]:
-    done = host.ssh(f"cd /opt && PYTHONPATH=/opt {CHECK}", check=False, timeout=300)
+    done = host.run(f"cd /opt && PYTHONPATH=/opt {CHECK}", check=False, timeout=300)
     findings: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
-    assert host.ssh("squeue -h -o %j").stdout.strip() in ("", "wrap")
+    assert host.run("squeue -h -o %j").stdout.strip() in ("", "wrap")
     return findings
 
 
 def test_a_slurmd_that_does_not_come_back_runs_as_before(cluster: Host) -> None:
     """The unit starts only without our drop-in, so that its restart fails with it."""
     guard = f"[Service]\\nExecStartPre=/bin/sh -c '! test -e {DROP_INS}/90-mlhost-slurm.conf'\\n"
-    cluster.ssh(f'mkdir -p {DROP_INS} && printf "{guard}" > {DROP_INS}/10-guard.conf')
-    cluster.ssh("systemctl daemon-reload && systemctl restart slurmd")
-    done = cluster.ssh("cd /opt && PYTHONPATH=/opt python3 provision.py", check=False, timeout=400)
+    cluster.run(f'mkdir -p {DROP_INS} && printf "{guard}" > {DROP_INS}/10-guard.conf')
+    cluster.run("systemctl daemon-reload && systemctl restart slurmd")
+    done = cluster.run("cd /opt && PYTHONPATH=/opt python3 provision.py", check=False, timeout=400)
     assert done.returncode == 1
     assert "slurmd.service did not restart" in done.stderr
     assert "every file was put back" in done.stderr
-    assert cluster.ssh(f"ls {DROP_INS}").stdout.split() == ["10-guard.conf"]
-    cluster.ssh("cmp /etc/slurm/slurm.conf /root/slurm.conf && systemctl is-active slurmd")
-    cluster.ssh(f"rm {DROP_INS}/10-guard.conf && systemctl daemon-reload")
+    assert cluster.run(f"ls {DROP_INS}").stdout.split() == ["10-guard.conf"]
+    cluster.run("cmp /etc/slurm/slurm.conf /root/slurm.conf && systemctl is-active slurmd")
+    cluster.run(f"rm {DROP_INS}/10-guard.conf && systemctl daemon-reload")
 
 
 def test_a_slurm_conf_that_slurm_cannot_read_is_refused(cluster: Host) -> None:
-    cluster.ssh("echo 'PropagateResourceLimits=memlock' >> /etc/slurm/slurm.conf")
-    done = cluster.ssh("cd /opt && PYTHONPATH=/opt python3 provision.py 2>&1", check=False)
-    cluster.ssh("cp /root/slurm.conf /etc/slurm/slurm.conf")
+    cluster.run("echo 'PropagateResourceLimits=memlock' >> /etc/slurm/slurm.conf")
+    done = cluster.run("cd /opt && PYTHONPATH=/opt python3 provision.py 2>&1", check=False)
+    cluster.run("cp /root/slurm.conf /etc/slurm/slurm.conf")
     assert done.returncode == 1
     assert "'memlock' is not a limit that Slurm knows" in done.stdout
     assert (
         f"{DROP_INS}/90-mlhost-slurm.conf"
-        not in cluster.ssh("ls -d /etc/systemd/system/*/*").stdout
+        not in cluster.run("ls -d /etc/systemd/system/*/*").stdout
     )
 
 
 def test_what_no_job_could_show_is_unknown_with_the_reason(cluster: Host) -> None:
-    cluster.ssh("scontrol update nodename=$(hostname -s) state=drain reason='bad disk'")
+    cluster.run("scontrol update nodename=$(hostname -s) state=drain reason='bad disk'")
     reasons = {one["reason"] for one in check(cluster) if one["status"] == "unknown"}
-    cluster.ssh("scontrol update nodename=$(hostname -s) state=resume")
+    cluster.run("scontrol update nodename=$(hostname -s) state=resume")
     assert reasons == {"no job was tried: node host is drained (bad disk)"}
-    cluster.ssh("su alice -c 'cd /tmp && sbatch --ntasks=2 --wrap=\"sleep 300\"' && sleep 3")
+    cluster.run("su alice -c 'cd /tmp && sbatch --ntasks=2 --wrap=\"sleep 300\"' && sleep 3")
     reasons = {one["reason"] for one in check(cluster) if one["status"] == "unknown"}
     cluster.ssh("scancel --user=alice")
     (reason,) = reasons
@@ -99,8 +99,8 @@ def test_what_no_job_could_show_is_unknown_with_the_reason(cluster: Host) -> Non
 
 def test_a_login_that_joins_a_job_is_judged_with_its_own_limits(cluster: Host) -> None:
     """The real login and the one that is opened to see are both in a job, with one limit."""
-    cluster.ssh(ADOPTS)
-    cluster.ssh("su alice -c 'cd /tmp && sbatch --mem=64M --wrap \"sleep 300\"' && sleep 4")
+    cluster.run(ADOPTS)
+    cluster.run("su alice -c 'cd /tmp && sbatch --mem=64M --wrap \"sleep 300\"' && sleep 4")
     login = cluster.ssh("cat /proc/self/cgroup; nproc; ulimit -Hn", user="alice").stdout.split()
     found = {f"{one['place']} {one['item']} {one['bound']}": one for one in check(cluster)}
     cluster.ssh("scancel --user=alice; cp /root/slurm.conf /etc/slurm/slurm.conf")

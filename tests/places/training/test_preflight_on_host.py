@@ -34,7 +34,7 @@ LIBRARIES = "-v /usr:/usr:ro -v /lib:/lib:ro -v /lib64:/lib64:ro -v /opt:/opt:ro
 def host() -> Iterator[Host]:
     with guest.running("bookworm+slurm") as fresh:
         carry(fresh, FILES)
-        fresh.ssh(BUSYBOX)
+        fresh.run(BUSYBOX)
         yield fresh
 
 
@@ -47,7 +47,7 @@ class Judged(NamedTuple):
 
 
 def check(host: Host, *words: object) -> Judged:
-    done = host.ssh(f"{CHECK} {' '.join(map(str, words))} --json", check=False, timeout=300)
+    done = host.run(f"{CHECK} {' '.join(map(str, words))} --json", check=False, timeout=300)
     findings = json.loads(done.stdout)["findings"]
     short = {one["item"]: one["observed"] for one in findings if one["status"] == "fail"}
     return Judged(done.returncode, short, done.stdout)
@@ -123,18 +123,18 @@ PLACES = (
 
 @pytest.mark.parametrize("asked", PLACES, ids=[one.name for one in PLACES])
 def test_what_is_short_in_a_place_is_found_there_and_nowhere_else(host: Host, asked: Place) -> None:
-    host.ssh(asked.make, timeout=300)
+    host.run(asked.make, timeout=300)
     try:
         there = check(host, RUN, ONLY, f"--place {asked.place}")
         here = check(host, RUN, HERE)
-        died = host.ssh(f"cd /tmp; {asked.train} 2>&1", check=False, timeout=300)
+        died = host.run(f"cd /tmp; {asked.train} 2>&1", check=False, timeout=300)
     finally:
-        host.ssh(asked.unmake, check=False, timeout=300)
+        host.run(asked.unmake, check=False, timeout=300)
     assert (there.status, frozenset(there.short)) == (1, asked.short), there.printed
     assert there.short["nofile"] == "128"
     assert (here.status, here.short) == (0, {}), here.printed
     assert "[Errno 24] Too many open files" in died.stdout
-    assert "trained" in host.ssh(TRAIN).stdout
+    assert "trained" in host.run(TRAIN).stdout
 
 
 def test_a_container_that_is_not_there_yet_has_dockers_shared_memory(host: Host) -> None:
@@ -187,13 +187,13 @@ LONE = {"mlhost_limits_profile": "none", "mlhost_limits_override": True}
 def test_shared_memory_is_put_right_by_the_role_host(host: Host) -> None:
     """A line of somebody in fstab keeps it small, and is set aside when that is allowed."""
     small = "tmpfs /dev/shm tmpfs size=64m 0 0"
-    host.ssh(f"echo '{small}' >> /etc/fstab && mount -o remount,size=64m /dev/shm")
+    host.run(f"echo '{small}' >> /etc/fstab && mount -o remount,size=64m /dev/shm")
     asked = "--profile none --workers 2 --prefetch 4 --tensors-per-batch 8 --batch-size 9MiB"
     only, train = "--only shared_memory", f"python3 /opt/run.py 2 4 8 {90 * 2**20}"
-    before, died = check(host, asked, only), host.ssh(train, check=False)
+    before, died = check(host, asked, only), host.run(train, check=False)
     policy = {"shared_memory": {"size": "128MiB"}}
     include(host, "host", **{**LONE, "mlhost_limits_policy": policy})
-    after, trained = check(host, asked, only), host.ssh(train, check=False)
+    after, trained = check(host, asked, only), host.run(train, check=False)
     assert (before.status, set(before.short)) == (1, {"free", "workers"}), before.printed
     assert "/etc/fstab" in before.printed
     assert "[Errno 28] No space left on device" in died.stderr
@@ -213,7 +213,7 @@ def test_bounds_of_cgroups_of_version_2_are_read_up_to_the_root(host: Host) -> N
     names = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
     paths = [find_library(name) for name in names]
     carry(host, {path.name: path for path in paths})
-    done = host.ssh(
+    done = host.run(
         "cd /opt && PYTHONPATH=/opt PYTHONDONTWRITEBYTECODE=1 python3 -m pytest -q --noconftest"
         " -p no:cacheprovider -rs test_cgroup_read.py",
         check=False,
