@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import zlib
@@ -12,8 +11,11 @@ from functools import partial
 from pathlib import Path
 
 from .audit_page import PageText
-from .fleet import HostResult, read_host
+from .audit_stream import DECODER, say_trouble
+from .core.quote import quote
+from .fleet import CHECKED, GARBLED, STATES, HostResult, is_name, read_host
 from .fleet_formats import ALONE, FORMAT, VERSION, CsvText, JsonText, JunitText
+from .fleet_shape import ENTRY, choose, find_misfit
 from .fleet_view import Fleet
 
 TYPE_CHECKING = False
@@ -27,6 +29,7 @@ _LARGEST = 512 * 2**20
 LARGEST_RESULT = 16 * 2**20
 """Bytes of one host's result; to read garbage of that size takes less than 1 GiB."""
 
+_ENTRY = {"state": choose(*STATES), **ENTRY}
 _GZIP = b"\x1f\x8b"
 _HEAD = 64
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -55,16 +58,38 @@ def list_hosts(document: object, now: str, path: Path) -> Iterator[HostResult]:
     """
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ValueError(f"{path}: is not a document of an audit")
-    if document.get("version") != VERSION or not isinstance(document.get("hosts"), dict):
-        told = document.get("version")
-        raise ValueError(f"{path}: is a document of version {told!r}; {VERSION} is accepted")
-    for name, entry in document["hosts"].items():
-        whole = isinstance(entry, dict) and entry.get("state") == "checked"
-        if whole or not isinstance(entry, dict):
-            groups = entry.get("groups", ()) if whole else ()
-            yield read_host(name, entry, tuple(map(str, groups)), now)
+    told = document.get("version")
+    if not is_version(told, VERSION):
+        raise ValueError(f"{path}: is a document of version {quote(told)}; {VERSION} is accepted")
+    hosts = document.get("hosts")
+    if not isinstance(hosts, dict):
+        raise ValueError(f"{path}: hosts: is {quote(hosts)}; a mapping is accepted")
+    for number, (name, entry) in enumerate(hosts.items(), 1):
+        if is_name(name):
+            yield _read_entry(name, entry, now, path)
         else:
-            yield HostResult(name, str(entry.get("state")), str(entry.get("reason")))
+            told = f"{path}: hosts: {quote(name)} is not the name of a host"
+            yield HostResult(f"host {number} of {path.name}", GARBLED, told)
+
+
+def _read_entry(name: str, entry: object, now: str, path: Path) -> HostResult:
+    """Return a host as an earlier report told of it."""
+    known = entry if isinstance(entry, dict) else {}
+    state = known.get("state")
+    problem = find_misfit(known, _ENTRY)
+    if problem:
+        found = HostResult(name, GARBLED, problem)
+    elif state in (None, CHECKED):
+        found = read_host(name, entry, tuple(known.get("groups", ())), now)
+    else:
+        return HostResult(name, state, known.get("reason", ""), tuple(known.get("groups", ())))
+    told = f"{path}: hosts.{name}: {found.reason}"
+    return found._replace(reason=told) if found.state == GARBLED else found
+
+
+def is_version(told: object, accepted: int) -> bool:
+    """Tell whether a version is the one that is accepted, and not a number that is equal to it."""
+    return type(told) is int and told == accepted
 
 
 def read_head(path: Path, most: int) -> bytes:
@@ -110,11 +135,11 @@ def load_json(path: Path) -> object:
     with _open_regular(path) as raw:
         content = _read_bounded(path, uncompress(raw))
     try:
-        loaded: object = json.loads(content.decode("utf-8"))
-    except RecursionError:
-        raise ValueError(f"{path}: is not JSON: it is too deep") from None
-    except ValueError as exc:
+        loaded: object = DECODER.decode(content.decode("utf-8"))
+    except UnicodeDecodeError as exc:
         raise ValueError(f"{path}: is not JSON: {exc}") from None
+    except (RecursionError, ValueError) as exc:
+        raise ValueError(f"{path}: is not JSON: {say_trouble(exc)}") from None
     return loaded
 
 

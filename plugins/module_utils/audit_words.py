@@ -24,6 +24,7 @@ from .fleet_fixes import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Any
 
     from .fleet_changes import Changes
     from .fleet_fixes import Fix, Plan
@@ -141,13 +142,13 @@ def describe_causes(
 
 def _describe_cause(group: CauseGroup, fleet: Fleet) -> dict[str, object]:
     remedy = find_remedy(group)
-    shadows = group.sample.get("shadows")
+    shadows: Any = group.sample.get("shadows")
     return {
         "id": f"cause-{_digest(group.key)}",
         "code": group.code,
         "text": group.sample["text"],
         "at": _locate(group.sample.get("at")),
-        "shadows": list(map(_locate, shadows if isinstance(shadows, list) else [])),
+        "shadows": [one for one in map(_locate, shadows or ()) if one],
         "writer": group.sample.get("writer") or "",
         "remedy": _pick(remedy, "text", "then"),
         "commands": list_commands(remedy.get("commands")),

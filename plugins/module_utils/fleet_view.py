@@ -85,7 +85,10 @@ class Fleet:
         self.group_of: list[int] = []
         self.causes_of: list[tuple[int, ...]] = []
         self.rows: list[Row] = []
-        self._numbers: dict[object, int] = {}
+        self._column_numbers: dict[object, int] = {}
+        self._finding_numbers: dict[object, int] = {}
+        self._cause_numbers: dict[object, int] = {}
+        self._group_numbers: dict[object, int] = {}
         self._needs: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def add(self, host: HostResult) -> None:
@@ -97,7 +100,9 @@ class Fleet:
         for finding in host.findings:
             shared, status = find_column(finding), find_status(finding)
             number = self._take(finding, status, index)
-            cells.setdefault(self._number(self.columns, shared, shared), []).append(number)
+            cells.setdefault(
+                _number(self._column_numbers, self.columns, shared, shared), []
+            ).append(number)
             found.add(status)
             if status in (FAIL, LATER):
                 groups.update(self.group_of[cause] for cause in self.causes_of[number])
@@ -159,18 +164,18 @@ class Fleet:
             self.groups[self.group_of[number]].add(host, status)
         kept = _lean(finding, status)
         known = len(self.findings)
-        number = self._number(self.findings, kept, (*kept.values(), numbers))
+        number = _number(self._finding_numbers, self.findings, kept, (*kept.values(), numbers))
         if number == known:
             self.causes_of.append(numbers)
         return number
 
     def _take_cause(self, cause: Data) -> int:
-        known = len(self.causes)
-        number = self._number(self.causes, cause, json.dumps(cause, sort_keys=True, default=str))
+        known, key = len(self.causes), json.dumps(cause, sort_keys=True, default=str)
+        number = _number(self._cause_numbers, self.causes, cause, key)
         if number == known:
-            key = ("group", *_find_group(cause))
-            group = CauseGroup(str(cause.get("code", "")), cause, key)
-            self.group_of.append(self._number(self.groups, group, key))
+            alike = ("group", *_find_group(cause))
+            group = CauseGroup(str(cause.get("code", "")), cause, alike)
+            self.group_of.append(_number(self._group_numbers, self.groups, group, alike))
             same = self.groups[self.group_of[number]]
             same.varies |= _find_commands(same.sample) != _find_commands(cause)
         return number
@@ -180,12 +185,13 @@ class Fleet:
         cause = {"code": host.state, "text": reason}
         self.groups[self.group_of[self._take_cause(cause)]].add(index, UNKNOWN)
 
-    def _number(self, kept: list[Any], value: object, key: object) -> int:
-        """Return the place of a value in a list, which takes it in where its key is new."""
-        number = self._numbers.setdefault(key, len(kept))
-        if number == len(kept):
-            kept.append(value)
-        return number
+
+def _number(numbers: dict[object, int], kept: list[Any], value: object, key: object) -> int:
+    """Return the place of a value in a list, which takes it in where its key is new."""
+    number = numbers.setdefault(key, len(kept))
+    if number == len(kept):
+        kept.append(value)
+    return number
 
 
 def find_column(finding: Data) -> Column:
