@@ -17,7 +17,7 @@ from .core.report import wrap
 from .core.values import NamedTuple
 from .fleet_choice import Choice, choose_fixes
 from .fleet_commands import list_commands
-from .fleet_fixes import COSTS, EDIT, ENDS_WORK, REBOOT, Fix, find_remedy, gather_fixes
+from .fleet_fixes import COSTS, ENDS_WORK, REBOOT, Fix, gather_fixes
 from .fleet_view import Fleet
 from .fleet_waves import Wave, plan_waves
 
@@ -78,14 +78,12 @@ class RolloutPlan(NamedTuple):
         rows, taken = self.fleet.rows, set(self.choice.hosts)
         for number in self.choice.fixes:
             fix = self.fixes[number]
-            group = self.fleet.groups[fix.groups[0]]
-            remedy = find_remedy(group) if fix.kind == EDIT else {}
             hosts = [rows[host].host.name for host in fix.hosts if host in taken]
             yield {
                 "kind": fix.kind,
-                "text": str(remedy.get("text", "")) or _PROVISION,
+                "text": str(fix.remedy.get("text", "")) or _PROVISION,
                 "then": list(fix.then),
-                "commands": [] if group.varies else list_commands(remedy.get("commands")),
+                "commands": [] if fix.varies else list_commands(fix.remedy.get("commands")),
                 "cost": fix.cost,
                 "drains": fix.cost in _DRAINS,
                 "hosts": hosts,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -55,7 +55,8 @@ class Row(NamedTuple):
     """One host with its worst status, and for each column that it knows, its findings' numbers.
 
     ``needs`` are the numbers of the cause groups that must be mended before nothing falls short
-    on it, now or after a boot. ``unseen`` where something could not be seen.
+    on it, now or after a boot, and ``causes`` those of the causes as the host has them. ``unseen``
+    where something could not be seen.
     """
 
     host: HostResult
@@ -63,6 +64,7 @@ class Row(NamedTuple):
     cells: Sequence[tuple[int, ...]]
     needs: tuple[int, ...] = ()
     unseen: bool = False
+    causes: tuple[int, ...] = ()
 
 
 class Drift(NamedTuple):
@@ -89,13 +91,13 @@ class Fleet:
         self._finding_numbers: dict[object, int] = {}
         self._cause_numbers: dict[object, int] = {}
         self._group_numbers: dict[object, int] = {}
-        self._needs: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self._alike: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def add(self, host: HostResult) -> None:
         """Take in one host; what it holds beside its findings' numbers is let go."""
         index = len(self.rows)
         cells: dict[int, list[int]] = {}
-        groups: set[int] = set()
+        causes: set[int] = set()
         found: set[str] = set()
         for finding in host.findings:
             shared, status = find_column(finding), find_status(finding)
@@ -105,15 +107,14 @@ class Fleet:
             ).append(number)
             found.add(status)
             if status in (FAIL, LATER):
-                groups.update(self.group_of[cause] for cause in self.causes_of[number])
+                causes.update(self.causes_of[number])
         if not host.findings:
             self._count_unseen(host, index)
         ordered = tuple(tuple(cells.get(number, ())) for number in range(len(self.columns)))
-        needs = tuple(sorted(groups))
-        needs = self._needs.setdefault(needs, needs)
-        status = judge_host(host.state, found)
-        row = Row(host._replace(findings=()), status, ordered, needs, UNKNOWN in found)
-        self.rows.append(row)
+        needs = self._keep(self.group_of[cause] for cause in causes)
+        status, kept = judge_host(host.state, found), host._replace(findings=())
+        mine = self._keep(causes)
+        self.rows.append(Row(kept, status, ordered, needs, UNKNOWN in found, mine))
 
     def count_hosts(self) -> dict[str, int]:
         """Return how many hosts have each status."""
@@ -179,6 +180,11 @@ class Fleet:
             same = self.groups[self.group_of[number]]
             same.varies |= _find_commands(same.sample) != _find_commands(cause)
         return number
+
+    def _keep(self, numbers: Iterable[int]) -> tuple[int, ...]:
+        """Return numbers in order, each once; of those that many hosts have, the same tuple."""
+        ordered = tuple(sorted(set(numbers)))
+        return self._alike.setdefault(ordered, ordered)
 
     def _count_unseen(self, host: HostResult, index: int) -> None:
         reason = host.reason or "nothing was asked of it"
