@@ -18,11 +18,11 @@ from .audit_files import (
     read_head,
     uncompress,
 )
-from .audit_stream import split_documents
+from .audit_stream import NO_MEMORY, split_documents
 from .core.quote import quote
 from .core.reader import PolicyError
 from .core.values import NamedTuple
-from .fleet import CHECKED, GARBLED, STALE, HostResult, is_name, read_host
+from .fleet import CHECKED, GARBLED, STALE, HostResult, cut_line, is_name, read_host
 from .fleet_formats import FORMAT, NOTHING
 from .host.policy_file import STDIN
 from .result import FORMAT as RESULT
@@ -91,22 +91,44 @@ def read_folder(path: Path, clock: Clock) -> Iterator[HostResult]:
 def read_hosts(names: Sequence[str], clock: Clock, problems: list[str]) -> Iterator[HostResult]:
     """Yield the hosts of all files, each once; what is wrong with a file is added to the problems.
 
-    What has a problem is yielded as a host that was not checked, so that nobody misses it.
+    What has a problem is yielded as a host that was not checked, so that nobody misses it. What
+    says nothing of a host comes last: another file may hold its result.
 
     :param names: Of files, of folders with a ``HOST.json`` for each host, or ``-``.
     """
     known: dict[str, str] = {}
+    waiting: list[tuple[str, HostResult]] = []
     for source, found in _read_all(names, clock):
         for host in found:
+            if host.state != CHECKED:
+                waiting.append((source, host))
+                continue
             if host.name in known:
                 told = f"{source}: is of the host {host.name}, and so is {known[host.name]}"
-                host = HostResult(f"{host.name} in {source}", GARBLED, told)
-            known[host.name] = source
-            if host.state == GARBLED and host.reason.startswith(source):
-                problems.append(host.reason)
-            elif host.state == CHECKED and not host.findings:
-                problems.append(f"{source}: has no finding of {host.name}: {NOTHING}")
-            yield host
+                host = HostResult(host.name, GARBLED, told)
+            yield _tell(source, host, known, problems)
+    waiting.sort(key=lambda one: (one[1].state != GARBLED, one[1].measured), reverse=True)
+    for source, host in waiting:
+        if host.state == GARBLED or host.name not in known:
+            yield _tell(source, host, known, problems)
+
+
+def _tell(source: str, host: HostResult, known: dict[str, str], problems: list[str]) -> HostResult:
+    """Return a host under a name that no other has, and add what is wrong to the problems.
+
+    :param known: By name, the file that told of it.
+    """
+    name, number = host.name, 1
+    while name in known:
+        number += 1
+        base = f"{host.name} in {Path(source).name}"
+        name = base if number == 2 else f"{base} ({number - 1})"
+    known[name] = source
+    if host.state == GARBLED and host.reason.startswith(source):
+        problems.append(host.reason)
+    elif host.state == CHECKED and not host.findings:
+        problems.append(f"{source}: has no finding of {host.name}: {NOTHING}")
+    return host._replace(name=name)
 
 
 def refuse_garbage(
@@ -135,7 +157,10 @@ def _read_all(names: Sequence[str], clock: Clock) -> Found:
             try:
                 yield str(path), list(_read_document(load_json(path), path, str(path), clock))
             except ValueError as exc:
-                yield str(path), [HostResult(_name_by(path), GARBLED, str(exc))]
+                yield str(path), [HostResult(cut_line(_name_by(path)), GARBLED, str(exc))]
+            except MemoryError:
+                told = f"{path}: {NO_MEMORY}"
+                yield str(path), [HostResult(cut_line(_name_by(path)), GARBLED, told)]
 
 
 def _list_folder(path: Path) -> list[Path]:

@@ -105,8 +105,8 @@ def test_what_is_no_result_is_told_with_its_place_in_the_stream(
 ) -> None:
     lines = [json.dumps(one) for one in (make("good"), result, make("last"))]
     hosts, (problem,) = read(monkeypatch, "\n".join(lines).encode())
-    assert [one.name for one in hosts] == ["good", "document 2 of standard input", "last"]
-    assert [one.state for one in hosts] == ["checked", "garbled", "checked"]
+    assert [one.name for one in hosts] == ["good", "last", "document 2 of standard input"]
+    assert [one.state for one in hosts] == ["checked", "checked", "garbled"]
     assert problem.startswith("document 2 of standard input: ")
     assert told in problem
 
@@ -136,11 +136,43 @@ def test_a_host_is_there_once_and_its_double_as_such(monkeypatch: pytest.MonkeyP
     assert problem.endswith("is of the host n, and so is document 1 of standard input")
 
 
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        (["{", make("a"), make("b")], {"a": "checked", "b": "checked", "a in a.json": "garbled"}),
+        ([make("a", 30), make("a", 1)], {"a": "checked"}),
+        ([make("a", 40), make("a", 30)], {"a": "stale"}),
+        (["{", make("a", 30)], {"a": "stale", "a in a.json": "garbled"}),
+        ([{"host": "a", "unreachable": True}, make("a")], {"a": "checked"}),
+        ([{"host": "a", "failed": True}, make("a", 30)], {"a": "stale"}),
+    ],
+)
+@pytest.mark.parametrize("turns", [False, True])
+def test_what_says_nothing_of_a_host_hides_no_result_of_it(
+    files: list[object], found: dict[str, str], turns: bool, tmp_path: Path
+) -> None:
+    names = [str(tmp_path / name) for name in ("a.json", "b.json", "c.json")[: len(files)]]
+    for name, one in zip(names, files):
+        Path(name).write_text(one if isinstance(one, str) else json.dumps(one))
+    told = reversed(names) if turns else names
+    hosts = {one.name: one for one in read_hosts(list(told), read_clock(24), [])}
+    assert {name: one.state for name, one in hosts.items()} == found
+    assert found["a"] == "checked" or hosts["a"].measured > tell_time(35)
+
+
+def test_a_file_that_is_named_again_and_again_is_so_many_entries(tmp_path: Path) -> None:
+    (tmp_path / "g.json").write_text(json.dumps(make("n")))
+    problems: list[str] = []
+    names = [one.name for one in read_hosts([f"{tmp_path}/g.json"] * 4, read_clock(24), problems)]
+    assert names == ["n", "n in g.json", "n in g.json (2)", "n in g.json (3)"]
+    assert len(problems) == 3
+
+
 def test_much_garbage_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     content = b"\n{x" * 5000 + b"\n" + json.dumps(make("n")).encode()
     hosts, problems = read(monkeypatch, content)
     assert len(hosts) == 102
-    assert hosts[-2].state == "checked"
+    assert hosts[0].state == "checked"
     assert problems[-1] == "standard input: 4900 more documents are no results"
     monkeypatch.setattr(audit_results, "_MOST_GARBLED", 50)
     hosts, problems = read(monkeypatch, content)
