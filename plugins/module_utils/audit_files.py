@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from .audit_page import PageText
-from .audit_stream import DECODER, say_trouble
+from .audit_stream import DECODER, NO_MEMORY, say_trouble
 from .core.quote import quote
 from .fleet import CHECKED, GARBLED, STATES, HostResult, is_name, read_host
 from .fleet_formats import ALONE, FORMAT, VERSION, CsvText, JsonText, JunitText
@@ -25,11 +25,15 @@ if TYPE_CHECKING:
 
     from .fleet_formats import Beside
 
-_LARGEST = 512 * 2**20
+_LARGEST = 256 * 2**20
 LARGEST_RESULT = 16 * 2**20
 """Bytes of one host's result; to read garbage of that size takes less than 1 GiB."""
 
 _ENTRY = {"state": choose(*STATES), **ENTRY}
+_MOST_MEMORY = 1536 * 2**20
+_WEIGHTS = {b"{": 240, b"[": 240, b",": 64, b":": 48}
+"""Bytes that a document of an audit may take once it is read, and what a value of it does."""
+
 _GZIP = b"\x1f\x8b"
 _HEAD = 64
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -132,15 +136,32 @@ def load_json(path: Path) -> object:
 
     :raises ValueError: If it cannot be read, is not JSON, or is larger than it may be.
     """
-    with _open_regular(path) as raw:
-        content = _read_bounded(path, uncompress(raw))
     try:
-        loaded: object = DECODER.decode(content.decode("utf-8"))
-    except UnicodeDecodeError as exc:
-        raise ValueError(f"{path}: is not JSON: {exc}") from None
+        return _parse(path, _read_whole(path))
+    except MemoryError:
+        raise ValueError(f"{path}: {NO_MEMORY}") from None
+
+
+def _parse(path: Path, text: str) -> object:
+    try:
+        loaded: object = DECODER.decode(text)
     except (RecursionError, ValueError) as exc:
         raise ValueError(f"{path}: is not JSON: {say_trouble(exc)}") from None
     return loaded
+
+
+def _read_whole(path: Path) -> str:
+    """Return the text of a file that does not become too large as it is parsed."""
+    with _open_regular(path) as raw:
+        content = _read_bounded(path, uncompress(raw))
+    size = len(content) * (2 if content.isascii() else 5)
+    size += sum(weight * content.count(sign) for sign, weight in _WEIGHTS.items())
+    if len(content) > LARGEST_RESULT and size > _MOST_MEMORY:
+        raise ValueError(f"{path}: would take more than {_MOST_MEMORY // 2**20} MiB of memory")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise ValueError(f"{path}: is not JSON: {exc}") from None
 
 
 def _read_bounded(path: Path, file: BinaryIO) -> bytes:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from mlhost_limits import audit_results, cli
+from mlhost_limits import audit_files, audit_results, audit_stream, cli
 from mlhost_limits.audit_results import read_clock, read_hosts
 from mlhost_limits.audit_stream import split_documents
 from mlhost_limits.fleet import HostResult
@@ -220,6 +220,33 @@ def test_a_folder_holds_plain_and_compressed_results(tmp_path: Path) -> None:
     assert told[0] == "bomb.json.gz: is larger than 16 MiB"
     assert told[1].startswith("cut.json.gz: is not whole: ")
     assert told[2] == "vast.json: is larger than 16 MiB"
+
+
+def test_a_document_of_many_values_is_refused_before_it_takes_their_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = b'{"format": "mlhost.limits/audit", "version": 1, "hosts": {"a": ['
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(head + b"[]," * 6_000_000 + b"1]}}"))
+    monkeypatch.setattr(audit_files.DECODER, "decode", lambda _text: pytest.fail("it was parsed"))
+    monkeypatch.setattr(audit_files, "_MOST_MEMORY", 2**30)
+    (host,) = read_hosts([str(path)], read_clock(24), [])
+    assert host.reason == f"{path}: would take more than 1024 MiB of memory"
+
+
+def test_a_file_for_which_memory_does_not_suffice_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_words: object) -> None:
+        raise MemoryError
+
+    (tmp_path / "a.json").write_text("{}")
+    monkeypatch.setattr(audit_files.DECODER, "decode", fail)
+    monkeypatch.setattr(audit_stream.DECODER, "raw_decode", fail)
+    (host,) = read_hosts([str(tmp_path)], read_clock(24), [])
+    assert host.reason == f"{tmp_path}/a.json: needs more memory than there is"
+    _hosts, problems = read(monkeypatch, b"{}")
+    assert problems == ["document 1 of standard input: needs more memory than there is"]
 
 
 def test_many_problems_are_cut_on_the_terminal_and_whole_on_the_page(
