@@ -106,12 +106,12 @@ def read_head(path: Path, most: int) -> bytes:
 
 
 @contextmanager
-def _open_regular(path: Path) -> Iterator[BinaryIO]:
+def _open_regular(path: Path, accepted: str = "") -> Iterator[BinaryIO]:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise ValueError(f"{path}: is not a regular file, and holds no HOST.json")
+                raise ValueError(f"{path}: is not a regular file{accepted}")
             yield file
     except OSError as exc:
         raise ValueError(f"{path}: {exc.strerror or exc}") from None
@@ -152,7 +152,7 @@ def _parse(path: Path, text: str) -> object:
 
 def _read_whole(path: Path) -> str:
     """Return the text of a file that does not become too large as it is parsed."""
-    with _open_regular(path) as raw:
+    with _open_regular(path, ", and holds no HOST.json") as raw:
         content = _read_bounded(path, uncompress(raw))
     size = len(content) * (2 if content.isascii() else 5)
     size += sum(weight * content.count(sign) for sign, weight in _WEIGHTS.items())
@@ -243,6 +243,11 @@ def open_beside(path: Path) -> Iterator[tuple[TextIO, Callable[[], None]]]:
             with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
                 _keep_mode(handle, path.name, folder)
                 yield file, partial(os.replace, name, path.name, **_both(folder))
+        except OSError as exc:
+            if exc.filename or exc.errno is None:
+                raise
+            # A disk that is full does not say which file it has no room for.
+            raise OSError(exc.errno, exc.strerror, str(path)) from None
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=folder)

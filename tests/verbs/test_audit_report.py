@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -255,3 +257,33 @@ def test_two_runs_stand_side_by_side(folder: Path, capsys: pytest.CaptureFixture
     assert cli.main(["report", "a.json", "--previous", "a.json", "-o", "no.json"]) == 2
     assert "a.json: is not a document of an audit" in capsys.readouterr().err
     assert not (folder / "no.json").exists()
+
+
+def test_a_disk_that_is_full_is_told_with_the_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("mlhost_limits.audit_files.os.fsync", fail)
+    assert cli.main(["report", put(folder / "a.json", GOOD), "-o", "p.html"]) == 2
+    assert capsys.readouterr().err == "mlhost-limits: p.html: No space left on device\n"
+    assert [one.name for one in folder.iterdir()] == ["a.json"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_signal_leaves_no_half_of_a_report(
+    folder: Path, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The handlers are as they were before."""
+    before = signal.signal(number, signal.SIG_DFL)
+    monkeypatch.setattr(
+        "mlhost_limits.audit_files.os.fsync", lambda _handle: os.kill(os.getpid(), number)
+    )
+    try:
+        with pytest.raises(SystemExit) as stopped:
+            cli.main(["report", put(folder / "a.json", GOOD), "-o", "p.html"])
+        assert (stopped.value.code, signal.getsignal(number)) == (128 + number, signal.SIG_DFL)
+    finally:
+        signal.signal(number, before)
+    assert [one.name for one in folder.iterdir()] == ["a.json"]
