@@ -111,6 +111,14 @@ def test_a_search_ends_when_it_has_looked_enough(monkeypatch: pytest.MonkeyPatch
     assert len(choose_fixes(make_fixes(["anew"] * 50), lacking, 100).hosts) == 100
 
 
+def test_where_all_are_wanted_there_is_nothing_to_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where each host has a fix of its own, of which the search would look at every pair."""
+    monkeypatch.setattr(fleet_choice, "find_closure", lambda *_words: pytest.fail("it searched"))
+    lacking = {host: frozenset((host,)) for host in range(500)}
+    choice = choose_fixes(make_fixes(["anew"] * 500), lacking, 500)
+    assert (len(choice.hosts), choice.weight, choice.least) == (500, 500 * 52, 500 * 52)
+
+
 def test_a_host_whose_fix_is_not_known_is_never_among_them() -> None:
     fixes = make_fixes(["at once"])
     assert choose_fixes(fixes, {0: frozenset((-1, 0)), 1: frozenset((0,))}, 1).hosts == (1,)
