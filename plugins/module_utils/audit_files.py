@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import zlib
@@ -12,8 +11,11 @@ from functools import partial
 from pathlib import Path
 
 from .audit_page import PageText
-from .fleet import HostResult, read_host
+from .audit_stream import DECODER, NO_MEMORY, say_trouble
+from .core.quote import quote
+from .fleet import CHECKED, GARBLED, STATES, HostResult, is_name, read_host
 from .fleet_formats import ALONE, FORMAT, VERSION, CsvText, JsonText, JunitText
+from .fleet_shape import ENTRY, choose, find_misfit
 from .fleet_view import Fleet
 
 TYPE_CHECKING = False
@@ -23,9 +25,14 @@ if TYPE_CHECKING:
 
     from .fleet_formats import Beside
 
-_LARGEST = 512 * 2**20
+_LARGEST = 256 * 2**20
 LARGEST_RESULT = 16 * 2**20
 """Bytes of one host's result; to read garbage of that size takes less than 1 GiB."""
+
+_ENTRY = {"state": choose(*STATES), **ENTRY}
+_MOST_MEMORY = 1536 * 2**20
+_WEIGHTS = {b"{": 240, b"[": 240, b",": 64, b":": 48}
+"""Bytes that a document of an audit may take once it is read, and what a value of it does."""
 
 _GZIP = b"\x1f\x8b"
 _HEAD = 64
@@ -55,16 +62,38 @@ def list_hosts(document: object, now: str, path: Path) -> Iterator[HostResult]:
     """
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ValueError(f"{path}: is not a document of an audit")
-    if document.get("version") != VERSION or not isinstance(document.get("hosts"), dict):
-        told = document.get("version")
-        raise ValueError(f"{path}: is a document of version {told!r}; {VERSION} is accepted")
-    for name, entry in document["hosts"].items():
-        whole = isinstance(entry, dict) and entry.get("state") == "checked"
-        if whole or not isinstance(entry, dict):
-            groups = entry.get("groups", ()) if whole else ()
-            yield read_host(name, entry, tuple(map(str, groups)), now)
+    told = document.get("version")
+    if not is_version(told, VERSION):
+        raise ValueError(f"{path}: is a document of version {quote(told)}; {VERSION} is accepted")
+    hosts = document.get("hosts")
+    if not isinstance(hosts, dict):
+        raise ValueError(f"{path}: hosts: is {quote(hosts)}; a mapping is accepted")
+    for number, (name, entry) in enumerate(hosts.items(), 1):
+        if is_name(name):
+            yield _read_entry(name, entry, now, path)
         else:
-            yield HostResult(name, str(entry.get("state")), str(entry.get("reason")))
+            told = f"{path}: hosts: {quote(name)} is not the name of a host"
+            yield HostResult(f"host {number} of {path.name}", GARBLED, told)
+
+
+def _read_entry(name: str, entry: object, now: str, path: Path) -> HostResult:
+    """Return a host as an earlier report told of it."""
+    known = entry if isinstance(entry, dict) else {}
+    state = known.get("state")
+    problem = find_misfit(known, _ENTRY)
+    if problem:
+        found = HostResult(name, GARBLED, problem)
+    elif state in (None, CHECKED):
+        found = read_host(name, entry, tuple(known.get("groups", ())), now)
+    else:
+        return HostResult(name, state, known.get("reason", ""), tuple(known.get("groups", ())))
+    told = f"{path}: hosts.{name}: {found.reason}"
+    return found._replace(reason=told) if found.state == GARBLED else found
+
+
+def is_version(told: object, accepted: int) -> bool:
+    """Tell whether a version is the one that is accepted, and not a number that is equal to it."""
+    return type(told) is int and told == accepted
 
 
 def read_head(path: Path, most: int) -> bytes:
@@ -77,12 +106,12 @@ def read_head(path: Path, most: int) -> bytes:
 
 
 @contextmanager
-def _open_regular(path: Path) -> Iterator[BinaryIO]:
+def _open_regular(path: Path, accepted: str = "") -> Iterator[BinaryIO]:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise ValueError(f"{path}: is not a regular file, and holds no HOST.json")
+                raise ValueError(f"{path}: is not a regular file{accepted}")
             yield file
     except OSError as exc:
         raise ValueError(f"{path}: {exc.strerror or exc}") from None
@@ -107,15 +136,32 @@ def load_json(path: Path) -> object:
 
     :raises ValueError: If it cannot be read, is not JSON, or is larger than it may be.
     """
-    with _open_regular(path) as raw:
-        content = _read_bounded(path, uncompress(raw))
     try:
-        loaded: object = json.loads(content.decode("utf-8"))
-    except RecursionError:
-        raise ValueError(f"{path}: is not JSON: it is too deep") from None
-    except ValueError as exc:
-        raise ValueError(f"{path}: is not JSON: {exc}") from None
+        return _parse(path, _read_whole(path))
+    except MemoryError:
+        raise ValueError(f"{path}: {NO_MEMORY}") from None
+
+
+def _parse(path: Path, text: str) -> object:
+    try:
+        loaded: object = DECODER.decode(text)
+    except (RecursionError, ValueError) as exc:
+        raise ValueError(f"{path}: is not JSON: {say_trouble(exc)}") from None
     return loaded
+
+
+def _read_whole(path: Path) -> str:
+    """Return the text of a file that does not become too large as it is parsed."""
+    with _open_regular(path, ", and holds no HOST.json") as raw:
+        content = _read_bounded(path, uncompress(raw))
+    size = len(content) * (2 if content.isascii() else 5)
+    size += sum(weight * content.count(sign) for sign, weight in _WEIGHTS.items())
+    if len(content) > LARGEST_RESULT and size > _MOST_MEMORY:
+        raise ValueError(f"{path}: would take more than {_MOST_MEMORY // 2**20} MiB of memory")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise ValueError(f"{path}: is not JSON: {exc}") from None
 
 
 def _read_bounded(path: Path, file: BinaryIO) -> bytes:
@@ -197,6 +243,11 @@ def open_beside(path: Path) -> Iterator[tuple[TextIO, Callable[[], None]]]:
             with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
                 _keep_mode(handle, path.name, folder)
                 yield file, partial(os.replace, name, path.name, **_both(folder))
+        except OSError as exc:
+            if exc.filename or exc.errno is None:
+                raise
+            # A disk that is full does not say which file it has no room for.
+            raise OSError(exc.errno, exc.strerror, str(path)) from None
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=folder)

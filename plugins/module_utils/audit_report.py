@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import signal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 from .audit_files import ENDINGS, read_before, write_reports
 from .audit_results import is_ours, read_clock, read_hosts, refuse_garbage
@@ -18,6 +21,7 @@ from .fleet_options import MAX_AGE
 from .fleet_view import summarize
 
 FALLING_SHORT = (FAIL, UNCHECKED)
+_ENDING = (signal.SIGHUP, signal.SIGTERM)
 _HTML = "html"
 
 
@@ -61,9 +65,27 @@ def report(
     problems: list[str] = []
     told = {"title": title, "written": clock.now}
     hosts = refuse_garbage(read_hosts(names, clock, problems), problems, "no report was written")
-    fleet, written = write_reports(hosts, path.parent, stem, chosen, told, beside)
+    with _end_as_errors_do():
+        fleet, written = write_reports(hosts, path.parent, stem, chosen, told, beside)
     lines = [one for line in summarize(fleet).splitlines() for one in wrap(line)]
     return Made([*lines, f"written to {', '.join(written)}"], fleet.count_hosts(), problems)
+
+
+@contextmanager
+def _end_as_errors_do() -> Iterator[None]:
+    """Have signals end this as an error does, so that what is half written is removed."""
+
+    def leave(number: int, _frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    ours = [one for one in _ENDING if signal.getsignal(one) == signal.SIG_DFL]
+    for one in ours:
+        signal.signal(one, leave)
+    try:
+        yield
+    finally:
+        for one in ours:
+            signal.signal(one, signal.SIG_DFL)
 
 
 def _choose_formats(path: Path, given: Sequence[str] | None) -> list[str]:

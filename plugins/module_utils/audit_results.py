@@ -10,11 +10,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import List, Tuple
 
-from .audit_files import LARGEST_RESULT, list_hosts, load_json, read_head, uncompress
-from .audit_stream import split_documents
+from .audit_files import (
+    LARGEST_RESULT,
+    is_version,
+    list_hosts,
+    load_json,
+    read_head,
+    uncompress,
+)
+from .audit_stream import NO_MEMORY, split_documents
+from .core.quote import quote
 from .core.reader import PolicyError
 from .core.values import NamedTuple
-from .fleet import CHECKED, GARBLED, STALE, HostResult, cut_line, read_host
+from .fleet import CHECKED, GARBLED, STALE, HostResult, cut_line, is_name, read_host
 from .fleet_formats import FORMAT, NOTHING
 from .host.policy_file import STDIN
 from .result import FORMAT as RESULT
@@ -35,7 +43,6 @@ BEGINNINGS = {
 STREAM = "standard input"
 _PATTERNS = ("*.json", "*.json.gz")
 _HEAD = 4096
-_LONGEST_NAME = 253
 _MOST_TOLD, _MOST_GARBLED = 100, 10_000
 """Documents of one stream that are garbled and each told, and those after which no more is read."""
 
@@ -71,7 +78,8 @@ def read_folder(path: Path, clock: Clock) -> Iterator[HostResult]:
     :raises ValueError: If there is nothing to read.
     """
     if path.is_file():
-        yield from list_hosts(load_json(path), clock.now, path)
+        for host in list_hosts(load_json(path), clock.now, path):
+            yield _judge_age(host, clock)
         return
     if not path.is_dir():
         raise ValueError(f"{path}: is neither a directory of results nor an audit's document")
@@ -83,22 +91,44 @@ def read_folder(path: Path, clock: Clock) -> Iterator[HostResult]:
 def read_hosts(names: Sequence[str], clock: Clock, problems: list[str]) -> Iterator[HostResult]:
     """Yield the hosts of all files, each once; what is wrong with a file is added to the problems.
 
-    What has a problem is yielded as a host that was not checked, so that nobody misses it.
+    What has a problem is yielded as a host that was not checked, so that nobody misses it. What
+    says nothing of a host comes last: another file may hold its result.
 
     :param names: Of files, of folders with a ``HOST.json`` for each host, or ``-``.
     """
     known: dict[str, str] = {}
+    waiting: list[tuple[str, HostResult]] = []
     for source, found in _read_all(names, clock):
         for host in found:
+            if host.state != CHECKED:
+                waiting.append((source, host))
+                continue
             if host.name in known:
                 told = f"{source}: is of the host {host.name}, and so is {known[host.name]}"
-                host = HostResult(f"{host.name} in {source}", GARBLED, told)
-            known[host.name] = source
-            if host.state == GARBLED and host.reason.startswith(source):
-                problems.append(host.reason)
-            elif host.state == CHECKED and not host.findings:
-                problems.append(f"{source}: has no finding of {host.name}: {NOTHING}")
-            yield host
+                host = HostResult(host.name, GARBLED, told)
+            yield _tell(source, host, known, problems)
+    waiting.sort(key=lambda one: (one[1].state != GARBLED, one[1].measured), reverse=True)
+    for source, host in waiting:
+        if host.state == GARBLED or host.name not in known:
+            yield _tell(source, host, known, problems)
+
+
+def _tell(source: str, host: HostResult, known: dict[str, str], problems: list[str]) -> HostResult:
+    """Return a host under a name that no other has, and add what is wrong to the problems.
+
+    :param known: By name, the file that told of it.
+    """
+    name, number = host.name, 1
+    while name in known:
+        number += 1
+        base = f"{host.name} in {Path(source).name}"
+        name = base if number == 2 else f"{base} ({number - 1})"
+    known[name] = source
+    if host.state == GARBLED and host.reason.startswith(source):
+        problems.append(host.reason)
+    elif host.state == CHECKED and not host.findings:
+        problems.append(f"{source}: has no finding of {host.name}: {NOTHING}")
+    return host._replace(name=name)
 
 
 def refuse_garbage(
@@ -127,7 +157,10 @@ def _read_all(names: Sequence[str], clock: Clock) -> Found:
             try:
                 yield str(path), list(_read_document(load_json(path), path, str(path), clock))
             except ValueError as exc:
-                yield str(path), [HostResult(_name_by(path), GARBLED, str(exc))]
+                yield str(path), [HostResult(cut_line(_name_by(path)), GARBLED, str(exc))]
+            except MemoryError:
+                told = f"{path}: {NO_MEMORY}"
+                yield str(path), [HostResult(cut_line(_name_by(path)), GARBLED, told)]
 
 
 def _list_folder(path: Path) -> list[Path]:
@@ -182,28 +215,42 @@ def _garble(told: str) -> tuple[str, list[HostResult]]:
 def _read_document(
     result: object, path: Path | None, source: str, clock: Clock
 ) -> Iterator[HostResult]:
-    """Yield the hosts of one document.
+    """Yield the hosts of one document; one whose time is too long ago is not checked.
 
     :raises ValueError: If it is not a result.
     """
     if isinstance(result, dict) and result.get("format") == FORMAT:
-        yield from list_hosts(result, clock.now, Path(source))
-        return
+        found = list_hosts(result, clock.now, Path(source))
+    else:
+        found = iter([_read_result(result, path, source, clock)])
+    for host in found:
+        yield _judge_age(host, clock)
+
+
+def _read_result(result: object, path: Path | None, source: str, clock: Clock) -> HostResult:
+    """Return the host that one result is of.
+
+    :raises ValueError: If it is not a result.
+    """
     keys = {"findings", "unreachable", "failed"}
-    if not isinstance(result, dict) or not keys & result.keys():
+    is_result = isinstance(result, dict) and result.get("format", RESULT) == RESULT
+    if not isinstance(result, dict) or not is_result or not keys & result.keys():
         raise ValueError(f"{source}: is neither a result of the check nor a report")
-    told = result.get("version")
-    if result.get("format", RESULT) == RESULT and told not in (None, VERSION):
-        seen = cut_line(repr(told))
-        raise ValueError(f"{source}: is a result of version {seen}; {VERSION} is accepted")
+    told = result.get("version", VERSION)
+    if not is_version(told, VERSION):
+        raise ValueError(f"{source}: is a result of version {quote(told)}; {VERSION} is accepted")
     name = _find_name(result.get("host"), path, source)
-    found = read_host(name, result, (), clock.now)
-    if found.state == GARBLED:
-        raise ValueError(f"{source}: {found.reason}")
-    if found.measured and not found.note and found.measured < clock.oldest:
-        why = f"was measured at {found.measured}, more than {clock.hours:g} hours ago"
-        found = HostResult(name, STALE, why, measured=found.measured)
-    yield found
+    host = read_host(name, result, (), clock.now)
+    if host.state == GARBLED:
+        raise ValueError(f"{source}: {host.reason}")
+    return host
+
+
+def _judge_age(host: HostResult, clock: Clock) -> HostResult:
+    if not host.measured or host.measured >= clock.oldest:
+        return host
+    why = f"was measured at {host.measured}, more than {clock.hours:g} hours ago"
+    return HostResult(host.name, STALE, why, host.groups, measured=host.measured)
 
 
 def _find_name(host: object, path: Path | None, source: str) -> str:
@@ -212,10 +259,9 @@ def _find_name(host: object, path: Path | None, source: str) -> str:
     :raises ValueError: If nothing says so, or it could be taken for something else.
     """
     if host in (None, "") and path is not None:
-        return _name_by(path)
+        host = _name_by(path)
     if not isinstance(host, str) or not host:
         raise ValueError(f"{source}: does not say which host it is of")
-    is_path = "/" in host or host in (".", "..")
-    if is_path or not host.isprintable() or len(host) > _LONGEST_NAME:
-        raise ValueError(f"{source}: {cut_line(repr(host))} is not the name of a host")
+    if not is_name(host):
+        raise ValueError(f"{source}: {quote(host)} is not the name of a host")
     return host

@@ -6,7 +6,7 @@ from __future__ import annotations
 import codecs
 import json
 from collections.abc import Iterator
-from typing import Any, Tuple
+from typing import Any, NoReturn, Tuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 Document = Tuple[Any, str]
 """What was read, and what is wrong with it; one of the two."""
 
+NO_MEMORY = "needs more memory than there is"
 _CHUNK = 2**20
 _SPACE = " \t\r\n"
 _NEXT = "\n{"
@@ -38,13 +39,41 @@ def split_documents(stream: BinaryIO, most: int) -> Iterator[Document]:
             return
 
 
+def _refuse_constant(name: str) -> NoReturn:
+    raise _NumberError(f"{name} is not a number of JSON")
+
+
+def _read_float(text: str) -> float:
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise _NumberError("a number is too large")
+    return value
+
+
+class _NumberError(ValueError):
+    """A number that is not one, or that another reader of JSON would not take."""
+
+
+DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_read_float)
+"""Reads JSON, and no number that a report could not hold."""
+
+
+def say_trouble(exc: Exception) -> str:
+    """Return what keeps a text from being read by the decoder."""
+    if isinstance(exc, RecursionError):
+        return "it is too deep"
+    # What int() says of many digits is for nobody.
+    is_ours = isinstance(exc, (_NumberError, json.JSONDecodeError))
+    return str(exc) if is_ours else "a number has too many digits"
+
+
 class _Splitter:
     """What was read and is not yet told."""
 
     def __init__(self, most: int) -> None:
         self._most, self._text, self._tried = most, "", 0
         self._is_lost = False  # All is skipped up to the next document.
-        self._decode = json.JSONDecoder().raw_decode
+        self._decode = DECODER.raw_decode
 
     def take(self, text: str, is_end: bool) -> Iterator[Document]:
         """Take in what comes next, and yield what is whole by now."""
@@ -75,11 +104,11 @@ class _Splitter:
         """Return a document that is no longer than it may be, what is wrong, and its end."""
         try:
             value, end = self._decode(self._text, at)
-        except RecursionError:
-            return None, "is not JSON: it is too deep", at + 1
-        except json.JSONDecodeError as exc:
-            if len(self._text) - at <= self._most:
-                return None, f"is not JSON: {exc.msg}", at + 1
+        except MemoryError:
+            return None, NO_MEMORY, at + 1
+        except (RecursionError, ValueError) as exc:
+            if len(self._text) - at <= self._most or isinstance(exc, RecursionError):
+                return None, f"is not JSON: {getattr(exc, 'msg', say_trouble(exc))}", at + 1
             end = at + self._most + 1
         if end - at > self._most:
             return None, f"is larger than {self._most // 2**20} MiB", at + 1

@@ -24,6 +24,7 @@ from .fleet_fixes import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Any
 
     from .fleet_changes import Changes
     from .fleet_fixes import Fix, Plan
@@ -93,10 +94,8 @@ def describe_fixes(fleet: Fleet, plan: Plan, beside: Beside) -> list[dict[str, o
                 "cost_text": _COSTS[fix.cost],
                 "then": fix.then,
                 "command": format_command(fleet, fix, groups, beside.inventory),
-                "commands": list_commands(find_remedy(causes[0]).get("commands"))
-                if fix.kind not in (NEVER, AGAIN)
-                else [],
-                "varies": any(one.varies for one in causes),
+                "commands": list_commands(fix.remedy.get("commands")),
+                "varies": fix.varies,
                 "causes": [{"code": one.code, "text": one.sample["text"]} for one in causes],
                 "alone": fix.alone,
                 "together": fix.together,
@@ -118,13 +117,14 @@ def _title(fix: Fix, cause: CauseGroup) -> dict[str, object]:
     if fix.kind == AGAIN:
         title = f"{hosts} {'does' if one else 'do'} not state all of the policy: provision again"
         return {"title": title, "at": {}, "why": cause.sample["text"]}
-    text = str(find_remedy(cause)["text"])
+    text = str(fix.remedy["text"])
     at = _locate(cause.sample.get("at"))
     return {"title": text[:1].upper() + text[1:], "at": at, "why": cause.sample["text"]}
 
 
 def _name_fix(fix: Fix, cause: CauseGroup) -> str:
-    return f"fix-{fix.kind if fix.kind in (NEVER, AGAIN) else _digest(cause.key)}"
+    own = (cause.key, fix.then, fix.cost)
+    return f"fix-{fix.kind if fix.kind in (NEVER, AGAIN) else _digest(own)}"
 
 
 def describe_causes(
@@ -140,14 +140,14 @@ def describe_causes(
 
 
 def _describe_cause(group: CauseGroup, fleet: Fleet) -> dict[str, object]:
-    remedy = find_remedy(group)
-    shadows = group.sample.get("shadows")
+    remedy = find_remedy(group.sample)
+    shadows: Any = group.sample.get("shadows")
     return {
         "id": f"cause-{_digest(group.key)}",
         "code": group.code,
         "text": group.sample["text"],
         "at": _locate(group.sample.get("at")),
-        "shadows": list(map(_locate, shadows if isinstance(shadows, list) else [])),
+        "shadows": [one for one in map(_locate, shadows or ()) if one],
         "writer": group.sample.get("writer") or "",
         "remedy": _pick(remedy, "text", "then"),
         "commands": list_commands(remedy.get("commands")),

@@ -224,7 +224,7 @@ def _tell_scheduler(arguments: argparse.Namespace) -> int:
         from .node_problem import tell_detector
 
         status, line = tell_detector()
-        _print([line])
+        _print([line], paints=True)
         return status
     from .node_health import main as tell_slurm
 
@@ -333,6 +333,8 @@ def _plan(arguments: argparse.Namespace) -> int:
         arguments.files, arguments.green, arguments.at_once, arguments.groups, arguments.max_age
     )
     _complain_of_some(plan.problems, "the plan as JSON")
+    for note in plan.notes:
+        _complain(note)
     if arguments.json:
         _print_json(plan.as_dict())
     else:
@@ -380,12 +382,15 @@ def _print_json(content: object) -> None:
 def _print(content: Sequence[str], paints: bool = False) -> None:
     """Write lines for people. The rules of Ansible forbid print() in these folders.
 
-    :param paints: Whether a terminal gets them in color.
+    :param paints: Whether a terminal gets them in color. What is for people alone is printed also
+        where the encoding has no sign for all of it: the status must not depend on that.
     """
     lines: Iterable[str] = map(clean, content or [""])
     if paints:
         from .terminal import paint, wants_color
 
+        code = sys.stdout.encoding or "utf-8"
+        lines = (line.encode(code, "replace").decode(code) for line in lines)
         lines = paint(lines) if wants_color(sys.stdout) else lines
     sys.stdout.writelines(f"{line}\n" for line in lines)
 

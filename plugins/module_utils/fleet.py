@@ -7,8 +7,9 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from .core.finding import FAIL, LATER, PASS, UNKNOWN, WAIVED
-from .core.quote import one_line
+from .core.quote import one_line, quote
 from .core.values import NamedTuple
+from .fleet_shape import RESULT, find_misfit
 
 CHECKED, UNREACHABLE, CRASHED, GARBLED, MISSING, STALE = (
     "checked",
@@ -21,9 +22,11 @@ CHECKED, UNREACHABLE, CRASHED, GARBLED, MISSING, STALE = (
 UNCHECKED = "unchecked"
 WORST_FIRST = (FAIL, UNKNOWN, LATER, WAIVED, PASS)
 HOST_STATUSES = (FAIL, UNCHECKED, UNKNOWN, LATER, WAIVED, PASS)
-_STATUSES = (PASS, FAIL, UNKNOWN, WAIVED)
-_TEXTS = ("place", "item", "bound", "required", "how", "reason", "owner")
+STATES = (CHECKED, UNREACHABLE, CRASHED, GARBLED, MISSING, STALE)
+_LONGEST_NAME = 253
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|[+-]00:?00)", re.ASCII)
 _ABSENT = "no result: the check did not run there"
+_TIMELESS = "it does not say when it was measured"
 _NO_RESULT = "is not a result of the check"
 
 
@@ -72,22 +75,29 @@ def read_host(name: str, result: object, groups: tuple[str, ...] = (), now: str 
     if result is None:
         return HostResult(name, MISSING, _ABSENT, groups)
     if not isinstance(result, dict):
-        return HostResult(name, GARBLED, f"{cut_line(repr(result))} {_NO_RESULT}", groups)
+        return HostResult(name, GARBLED, f"{quote(result)} {_NO_RESULT}", groups)
     if result.get("unreachable"):
         return HostResult(name, UNREACHABLE, _find_reason(result, "cannot be reached"), groups)
     if "findings" not in result:
         return HostResult(name, CRASHED, _find_reason(result, _ABSENT), groups)
-    problem = _find_garbled(result["findings"])
+    problem = find_misfit(result, RESULT)
     if problem:
-        return HostResult(name, GARBLED, problem, groups)
-    measured = str(result.get("measured") or "")
-    note, policy = _judge_clock(measured, now), cut_line(str(result.get("policy") or ""))
+        return HostResult(name, GARBLED, cut_line(problem), groups)
+    measured, note = _read_time(str(result.get("measured") or ""), now)
+    policy = cut_line(str(result.get("policy") or ""))
     return HostResult(name, CHECKED, "", groups, result["findings"], measured, note, policy)
+
+
+def is_name(host: str) -> bool:
+    """Tell whether a text is the name of a host, and could not be taken for something else."""
+    is_path = "/" in host or host in ("", ".", "..")
+    return host.isprintable() and not is_path and len(host) <= _LONGEST_NAME
 
 
 def _find_reason(result: Mapping[str, object], otherwise: str) -> str:
     """Return what went wrong in a line; a crash of Python says it in the last, others first."""
-    text = str(result.get("msg") or otherwise)
+    said = result.get("msg") or otherwise
+    text = said if isinstance(said, str) else quote(said)
     crash = result.get("module_stderr") or result.get("exception")
     # A newer Ansible keeps an object there, whose words are for nobody.
     lines = crash.strip().splitlines() if isinstance(crash, str) else []
@@ -95,35 +105,15 @@ def _find_reason(result: Mapping[str, object], otherwise: str) -> str:
     return cut_line(text if told in text else f"{text}: {told}")
 
 
-def _find_garbled(findings: object) -> str:
-    """Return what keeps findings from being read, or nothing."""
-    if not isinstance(findings, list):
-        return f"its findings are {cut_line(repr(findings))}; a list is accepted"
-    for index, finding in enumerate(findings):
-        where = f"finding {index + 1} of {len(findings)}"
-        if not isinstance(finding, dict) or finding.get("status") not in _STATUSES:
-            return f"{where} has no status: {cut_line(repr(finding))}"
-        wrong = [key for key in _TEXTS if not isinstance(finding.get(key, ""), str)]
-        causes = finding.get("causes", [])
-        if wrong or not isinstance(causes, list) or not all(map(_is_cause, causes)):
-            return f"{where} is garbled: {cut_line(repr(finding))}"
-    return ""
-
-
-def _is_cause(cause: object) -> bool:
-    if not isinstance(cause, dict) or not isinstance(cause.get("text"), str):
-        return False
-    remedy, at = cause.get("remedy", {}), cause.get("at")
-    return isinstance(remedy, dict) and (at is None or isinstance(at, dict))
-
-
-def _judge_clock(measured: str, now: str) -> str:
-    """Return what is odd about a time; both sort as texts."""
-    if measured and not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", measured):
-        return f"its time {cut_line(measured)!r} is not a time"
-    if measured and now and measured[:15] > now[:15]:  # Ten minutes apart at most.
-        return f"its clock is ahead: it says {measured}"
-    return ""
+def _read_time(measured: str, now: str) -> tuple[str, str]:
+    """Return a time in the one form that sorts as a text, and what is odd about it."""
+    found = _TIME.fullmatch(measured)
+    if not found:
+        told = f"its time {cut_line(measured)!r} is not a time" if measured else _TIMELESS
+        return "", told if now or measured else ""
+    told = f"{found[1]}Z"
+    is_ahead = now and told[:15] > now[:15]  # Ten minutes apart at most.
+    return told, f"its clock is ahead: it says {told}" if is_ahead else ""
 
 
 def cut_line(text: str) -> str:

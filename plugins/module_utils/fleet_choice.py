@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import combinations, product
+from operator import or_
 
 from .core.values import NamedTuple
-from .fleet_closure import find_closure
+from .fleet_closure import find_closure, list_bits
 from .fleet_fixes import COSTS
 
 TYPE_CHECKING = False
@@ -72,10 +74,7 @@ class _Search:
             if -1 not in mine:
                 self.hosts.setdefault(sum(1 << one for one in mine), []).append(host)
         costs = [COSTS[fix.cost] for fix in fixes]
-        dearest = {
-            mask: max(cost for bit, cost in enumerate(costs) if mask >> bit & 1)
-            for mask in self.hosts
-        }
+        dearest = {mask: max(costs[bit] for bit in list_bits(mask)) for mask in self.hosts}
         self.patterns = sorted(
             ((mask, len(hosts), dearest[mask]) for mask, hosts in self.hosts.items()),
             key=lambda one: (one[2], -one[1], one[0]),
@@ -85,6 +84,9 @@ class _Search:
 
     def run(self) -> tuple[int, int]:
         """Return the best set of fixes that was found, and what none weighs less than."""
+        if self.wanted == sum(count for _mask, count, _cost in self.patterns):
+            every = reduce(or_, self.hosts, 0)
+            return every, self.weigh(every)
         fewer, more, least = self.bound()
         best = min(self.drop(more), self.drop(self.fill(fewer)), key=self.weigh)
         while self.weigh(best) > _NEAR * least and self.checks < _MOST_CHECKS:
@@ -133,7 +135,7 @@ class _Search:
     def drop(self, chosen: int) -> int:
         """Return fixes without those that need not be, the one that saves most first."""
         weight = self.weigh(chosen)
-        while chosen:
+        while chosen and self.checks <= _MOST_CHECKS:
             least, without = min(
                 (self.weigh(chosen ^ bit), chosen ^ bit) for bit in self._in(chosen)
             )

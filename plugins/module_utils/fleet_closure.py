@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,13 +30,19 @@ def find_closure(patterns: Sequence[Pattern], fixes: int, change: int, price: in
     return flow.overflown
 
 
+def list_bits(mask: int) -> Iterator[int]:
+    """Yield the places of the bits of a number, of which few are set, the lowest first."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
 class _Flow:
     """How much each pattern gives to each fix, and what room is left there."""
 
     def __init__(self, patterns: Sequence[Pattern], fixes: int, room: int) -> None:
-        self.lacked = [
-            [bit for bit in range(fixes) if mask >> bit & 1] for mask, _count, _cost in patterns
-        ]
+        self.lacked = [list(list_bits(mask)) for mask, _count, _cost in patterns]
         self.room = [room] * fixes
         self.given: list[dict[int, int]] = [{} for _fix in range(fixes)]
         self.overflown = 0

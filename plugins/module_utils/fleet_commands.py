@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from shlex import quote
 
-from .fleet_fixes import EDIT, Fix, find_remedy
+from .fleet_fixes import EDIT, Fix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,12 +52,8 @@ def format_command(
         return ""
     if fix.kind != EDIT:
         return " ".join(["ansible-playbook mlhost.limits.provision", *map(quote, words)])
-    script = join_commands(find_remedy(fleet.groups[fix.groups[0]]).get("commands"))
-    if (
-        not script
-        or _TEMPLATE.search(script)
-        or any(fleet.groups[one].varies for one in fix.groups)
-    ):
+    script = join_commands(fix.remedy.get("commands"))
+    if not script or _TEMPLATE.search(script) or fix.varies:
         return ""
     module = "--become -m ansible.builtin.shell -a"
     return (

@@ -11,7 +11,7 @@ from .core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .fleet_view import CauseGroup, Fleet
+    from .fleet_view import Fleet, Row
 
     Key = tuple[object, ...]
     Data = Mapping[str, object]
@@ -42,7 +42,8 @@ class Fix(NamedTuple):
     """One thing to do on ``hosts``, which are numbers of rows; ``groups`` are the causes it mends.
 
     ``cost`` is a key of COSTS and ``then`` says what must happen before it counts. ``alone`` is how
-    many hosts become green by it only, ``together`` by it and those that come before.
+    many hosts become green by it only, ``together`` by it and those that come before. ``remedy`` is
+    that of one of its hosts; where it ``varies``, others need other commands.
     """
 
     kind: str
@@ -52,6 +53,18 @@ class Fix(NamedTuple):
     hosts: tuple[int, ...]
     alone: int = 0
     together: int = 0
+    remedy: Data = {}
+    varies: bool = False
+
+
+class _Part(NamedTuple):
+    """One cause as some hosts have it: which fix mends it, if any does, and what that costs."""
+
+    key: Key
+    group: int
+    remedy: Data
+    cost: str
+    is_ours: bool
 
 
 class Plan(NamedTuple):
@@ -97,8 +110,9 @@ def gather_fixes(
     -1 stands for a fix that is not known.
     """
     needy = [index for index, row in enumerate(fleet.rows) if row.needs]
-    never = tuple(index for index in needy if _is_new(fleet, fleet.rows[index].needs))
-    return (*_gather(fleet, needy, set(never)), never)
+    parts = {cause: _make_part(fleet, cause) for host in needy for cause in fleet.rows[host].causes}
+    never = tuple(index for index in needy if _is_new(fleet, fleet.rows[index], parts))
+    return (*_gather(fleet, needy, set(never), parts), never)
 
 
 def find_cost(remedies: Iterable[Data]) -> str:
@@ -121,74 +135,91 @@ def _list_words(commands: object) -> Iterator[str]:
         yield from map(str, command if isinstance(command, list) else [command])
 
 
-def find_remedy(group: CauseGroup) -> Data:
+def find_remedy(cause: Data) -> Data:
     """Return the remedy of a cause, empty where none is known."""
-    remedy = group.sample.get("remedy")
+    remedy = cause.get("remedy")
     return remedy if isinstance(remedy, dict) and remedy.get("text") else {}
 
 
-def _is_new(fleet: Fleet, needs: Sequence[int]) -> bool:
+def _is_new(fleet: Fleet, row: Row, parts: Mapping[int, _Part]) -> bool:
     """Tell whether a host was never provisioned: most of it is stated nowhere, nothing is ours."""
-    groups = [fleet.groups[number] for number in needs]
+    groups = [fleet.groups[number] for number in row.needs]
     stated = sum(bool(find_section(group.code)) for group in groups)
-    return stated > 1 and stated * 2 > len(groups) and not any(map(_is_ours, groups))
+    is_ours = any(parts[cause].is_ours for cause in row.causes)
+    return stated > 1 and stated * 2 > len(groups) and not is_ours
 
 
-def _is_ours(group: CauseGroup) -> bool:
+def _is_ours(cause: Data) -> bool:
     """Tell whether a cause speaks of a file that ``provision`` writes."""
-    sample = group.sample
-    shadows = sample.get("shadows")
-    lines = [sample.get("at"), *(shadows if isinstance(shadows, list) else [])]
+    shadows = cause.get("shadows")
+    lines = [cause.get("at"), *(shadows if isinstance(shadows, list) else [])]
     files = [str(line.get("file")) for line in lines if isinstance(line, dict)]
-    return any(_OURS in text for text in [str(sample.get("text")), *files])
+    return any(_OURS in text for text in [str(cause.get("text")), *files])
+
+
+def _make_part(fleet: Fleet, number: int) -> _Part:
+    """Return a cause with what makes two of them one fix: what is done, and what that costs."""
+    cause, group = fleet.causes[number], fleet.group_of[number]
+    remedy = find_remedy(cause)
+    cost = find_cost([remedy])
+    key: Key = ()
+    if find_section(str(cause.get("code", ""))):
+        key = (AGAIN,)
+    elif remedy:
+        is_same = remedy.get("commands") and not fleet.groups[group].varies
+        what = (str(remedy["commands"]), remedy.get("then")) if is_same else (group,)
+        key = (EDIT, cost, *what)
+    return _Part(key, group, remedy, cost, _is_ours(cause))
 
 
 def _gather(
-    fleet: Fleet, needy: Iterable[int], never: set[int]
+    fleet: Fleet, needy: Iterable[int], never: set[int], parts: Mapping[int, _Part]
 ) -> tuple[list[Fix], dict[int, frozenset[int]]]:
     """Return the fixes, and by host the numbers of those that it lacks; -1 where none is known."""
-    keys = [_find_key(number, group) for number, group in enumerate(fleet.groups)]
     numbers: dict[Key, int] = {}
     hosts: list[list[int]] = []
-    groups: list[set[int]] = []
+    mended: list[dict[int, None]] = []
     lacking: dict[int, frozenset[int]] = {}
     for host in needy:
         mine = set()
-        for group in fleet.rows[host].needs:
-            key = keys[group]
+        for cause in fleet.rows[host].causes:
+            key = parts[cause].key
             if key == (AGAIN,) and host in never:
                 key = (NEVER,)
             number = numbers.setdefault(key, len(numbers)) if key else -1
             if number == len(hosts):
                 hosts.append([])
-                groups.append(set())
+                mended.append({})
             if number >= 0 and number not in mine:
                 hosts[number].append(host)
             if number >= 0:
-                groups[number].add(group)
+                mended[number][cause] = None
             mine.add(number)
         lacking[host] = frozenset(mine)
-    made = [_make(fleet, key, groups[number], hosts[number]) for key, number in numbers.items()]
+    made = [
+        _make(fleet, key, [parts[cause] for cause in mended[number]], hosts[number])
+        for key, number in numbers.items()
+    ]
     return made, lacking
 
 
-def _find_key(number: int, group: CauseGroup) -> Key:
-    """Return what makes two causes one fix; nothing where none is known."""
-    if find_section(group.code):
-        return (AGAIN,)
-    remedy = find_remedy(group)
-    if not remedy:
-        return ()
-    if remedy.get("commands") and not group.varies:
-        return (EDIT, str(remedy["commands"]), remedy.get("then"))
-    return (EDIT, number)
-
-
-def _make(fleet: Fleet, key: Key, groups: Iterable[int], hosts: Iterable[int]) -> Fix:
+def _make(fleet: Fleet, key: Key, parts: Sequence[_Part], hosts: Iterable[int]) -> Fix:
+    groups = {part.group for part in parts}
     ordered = tuple(sorted(groups, key=lambda one: (-len(fleet.groups[one].hosts), one)))
-    remedies = [find_remedy(fleet.groups[number]) for number in ordered]
-    then = dict.fromkeys(str(one["then"]) for one in remedies if one.get("then"))
-    return Fix(str(key[0]), ordered, find_cost(remedies), tuple(then), tuple(hosts))
+    place = {group: number for number, group in enumerate(ordered)}
+    first = sorted(parts, key=lambda one: (place[one.group], *map(str, one.remedy.values())))
+    then = dict.fromkeys(str(one.remedy["then"]) for one in first if one.remedy.get("then"))
+    cost = max((one.cost for one in parts), key=lambda one: COSTS[one])
+    varies = len({str(one.remedy.get("commands")) for one in parts}) > 1
+    return Fix(
+        str(key[0]),
+        ordered,
+        cost,
+        tuple(then),
+        tuple(hosts),
+        remedy=first[0].remedy if key[0] == EDIT else {},
+        varies=varies,
+    )
 
 
 def _order(

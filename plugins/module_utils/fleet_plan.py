@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from .core.report import wrap
 from .core.values import NamedTuple
 from .fleet_choice import Choice, choose_fixes
 from .fleet_commands import list_commands
-from .fleet_fixes import COSTS, EDIT, ENDS_WORK, REBOOT, Fix, find_remedy, gather_fixes
+from .fleet_fixes import COSTS, ENDS_WORK, REBOOT, Fix, gather_fixes
 from .fleet_view import Fleet
 from .fleet_waves import Wave, plan_waves
 
@@ -30,11 +30,15 @@ _WORDS = {
     "ends work": "a restart that ends work",
     "reboot": "a reboot",
 }
+_MOST_NAMED = 5
 _PROVISION = "provision the host"
 
 
 class RolloutPlan(NamedTuple):
-    """What to do, on which hosts, and in which order; ``problems`` are those of the files."""
+    """What to do, on which hosts, and in which order; ``problems`` are those of the files.
+
+    ``notes`` are for whoever reads the plan, and change nothing.
+    """
 
     fleet: Fleet
     fixes: Sequence[Fix]
@@ -43,6 +47,7 @@ class RolloutPlan(NamedTuple):
     waves: Sequence[Wave]
     written: str
     problems: Sequence[str]
+    notes: Sequence[str] = ()
 
     @property
     def needy(self) -> int:
@@ -78,14 +83,12 @@ class RolloutPlan(NamedTuple):
         rows, taken = self.fleet.rows, set(self.choice.hosts)
         for number in self.choice.fixes:
             fix = self.fixes[number]
-            group = self.fleet.groups[fix.groups[0]]
-            remedy = find_remedy(group) if fix.kind == EDIT else {}
             hosts = [rows[host].host.name for host in fix.hosts if host in taken]
             yield {
                 "kind": fix.kind,
-                "text": str(remedy.get("text", "")) or _PROVISION,
+                "text": str(fix.remedy.get("text", "")) or _PROVISION,
                 "then": list(fix.then),
-                "commands": [] if group.varies else list_commands(remedy.get("commands")),
+                "commands": [] if fix.varies else list_commands(fix.remedy.get("commands")),
                 "cost": fix.cost,
                 "drains": fix.cost in _DRAINS,
                 "hosts": hosts,
@@ -143,7 +146,18 @@ def make_plan(
     chosen = {rows[host].host.name: lacking[host] for host in choice.hosts}
     known = {rows[host].host.name: rows[host].host.groups for host in choice.hosts}
     waves = plan_waves(chosen, {**known, **told}, at_once)
-    return RolloutPlan(fleet, fixes, lacking, choice, waves, clock.now, problems)
+    notes = list(_note_strangers(groups, told, fleet)) if groups else []
+    return RolloutPlan(fleet, fixes, lacking, choice, waves, clock.now, problems, notes)
+
+
+def _note_strangers(path: str, told: Iterable[str], fleet: Fleet) -> Iterator[str]:
+    """Yield which names of a file are of no host, such as short ones where hosts have long ones."""
+    known = {row.host.name for row in fleet.rows}
+    strange = [name for name in told if name not in known]
+    if strange:
+        more = f" and {len(strange) - _MOST_NAMED} more" if len(strange) > _MOST_NAMED else ""
+        names = ", ".join(strange[:_MOST_NAMED])
+        yield f"--groups: {path} names {names}{more}, of which no result was given"
 
 
 def _read(names: Sequence[str], clock: Clock) -> tuple[Fleet, list[str]]:
@@ -159,7 +173,7 @@ def _count_wanted(green: str, able: int) -> int:
 
     :raises PolicyError: If that is not a number or a share.
     """
-    match = re.fullmatch(r"(\d{1,9})(%?)", green)
+    match = re.fullmatch(r"([0-9]{1,9})(%?)", green)
     if not match or (match[2] and int(match[1]) > 100):
         accepted = "a number of hosts, or a share such as 90%, is accepted"
         raise PolicyError([f"--green: {green!r} was given; {accepted}"])
@@ -172,8 +186,10 @@ def read_groups(path: Path) -> dict[str, tuple[str, ...]]:
     :raises PolicyError: If a line is another, or the file cannot be read.
     """
     found: dict[str, dict[str, None]] = {}
-    for number, line in enumerate(read_text(path).splitlines(), 1):
+    for number, line in enumerate(read_text(path).lstrip("\ufeff").splitlines(), 1):
         words = line.split()
+        if not words:
+            continue
         if len(words) != 2:
             told = "a host and its group, with a space between, are accepted"
             raise PolicyError([f"{path}:{number}: holds {len(words)} words; {told}"])

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -55,7 +55,8 @@ class Row(NamedTuple):
     """One host with its worst status, and for each column that it knows, its findings' numbers.
 
     ``needs`` are the numbers of the cause groups that must be mended before nothing falls short
-    on it, now or after a boot. ``unseen`` where something could not be seen.
+    on it, now or after a boot, and ``causes`` those of the causes as the host has them. ``unseen``
+    where something could not be seen.
     """
 
     host: HostResult
@@ -63,6 +64,7 @@ class Row(NamedTuple):
     cells: Sequence[tuple[int, ...]]
     needs: tuple[int, ...] = ()
     unseen: bool = False
+    causes: tuple[int, ...] = ()
 
 
 class Drift(NamedTuple):
@@ -85,30 +87,34 @@ class Fleet:
         self.group_of: list[int] = []
         self.causes_of: list[tuple[int, ...]] = []
         self.rows: list[Row] = []
-        self._numbers: dict[object, int] = {}
-        self._needs: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self._column_numbers: dict[object, int] = {}
+        self._finding_numbers: dict[object, int] = {}
+        self._cause_numbers: dict[object, int] = {}
+        self._group_numbers: dict[object, int] = {}
+        self._alike: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def add(self, host: HostResult) -> None:
         """Take in one host; what it holds beside its findings' numbers is let go."""
         index = len(self.rows)
         cells: dict[int, list[int]] = {}
-        groups: set[int] = set()
+        causes: set[int] = set()
         found: set[str] = set()
         for finding in host.findings:
             shared, status = find_column(finding), find_status(finding)
             number = self._take(finding, status, index)
-            cells.setdefault(self._number(self.columns, shared, shared), []).append(number)
+            cells.setdefault(
+                _number(self._column_numbers, self.columns, shared, shared), []
+            ).append(number)
             found.add(status)
             if status in (FAIL, LATER):
-                groups.update(self.group_of[cause] for cause in self.causes_of[number])
+                causes.update(self.causes_of[number])
         if not host.findings:
             self._count_unseen(host, index)
         ordered = tuple(tuple(cells.get(number, ())) for number in range(len(self.columns)))
-        needs = tuple(sorted(groups))
-        needs = self._needs.setdefault(needs, needs)
-        status = judge_host(host.state, found)
-        row = Row(host._replace(findings=()), status, ordered, needs, UNKNOWN in found)
-        self.rows.append(row)
+        needs = self._keep(self.group_of[cause] for cause in causes)
+        status, kept = judge_host(host.state, found), host._replace(findings=())
+        mine = self._keep(causes)
+        self.rows.append(Row(kept, status, ordered, needs, UNKNOWN in found, mine))
 
     def count_hosts(self) -> dict[str, int]:
         """Return how many hosts have each status."""
@@ -159,33 +165,39 @@ class Fleet:
             self.groups[self.group_of[number]].add(host, status)
         kept = _lean(finding, status)
         known = len(self.findings)
-        number = self._number(self.findings, kept, (*kept.values(), numbers))
+        number = _number(self._finding_numbers, self.findings, kept, (*kept.values(), numbers))
         if number == known:
             self.causes_of.append(numbers)
         return number
 
     def _take_cause(self, cause: Data) -> int:
-        known = len(self.causes)
-        number = self._number(self.causes, cause, json.dumps(cause, sort_keys=True, default=str))
+        known, key = len(self.causes), json.dumps(cause, sort_keys=True, default=str)
+        number = _number(self._cause_numbers, self.causes, cause, key)
         if number == known:
-            key = ("group", *_find_group(cause))
-            group = CauseGroup(str(cause.get("code", "")), cause, key)
-            self.group_of.append(self._number(self.groups, group, key))
+            alike = ("group", *_find_group(cause))
+            group = CauseGroup(str(cause.get("code", "")), cause, alike)
+            self.group_of.append(_number(self._group_numbers, self.groups, group, alike))
             same = self.groups[self.group_of[number]]
             same.varies |= _find_commands(same.sample) != _find_commands(cause)
         return number
+
+    def _keep(self, numbers: Iterable[int]) -> tuple[int, ...]:
+        """Return numbers in order, each once; of those that many hosts have, the same tuple."""
+        ordered = tuple(sorted(set(numbers)))
+        return self._alike.setdefault(ordered, ordered)
 
     def _count_unseen(self, host: HostResult, index: int) -> None:
         reason = host.reason or "nothing was asked of it"
         cause = {"code": host.state, "text": reason}
         self.groups[self.group_of[self._take_cause(cause)]].add(index, UNKNOWN)
 
-    def _number(self, kept: list[Any], value: object, key: object) -> int:
-        """Return the place of a value in a list, which takes it in where its key is new."""
-        number = self._numbers.setdefault(key, len(kept))
-        if number == len(kept):
-            kept.append(value)
-        return number
+
+def _number(numbers: dict[object, int], kept: list[Any], value: object, key: object) -> int:
+    """Return the place of a value in a list, which takes it in where its key is new."""
+    number = numbers.setdefault(key, len(kept))
+    if number == len(kept):
+        kept.append(value)
+    return number
 
 
 def find_column(finding: Data) -> Column:

@@ -25,6 +25,15 @@ def tell_detector(policy: str = POLICY) -> tuple[int, str]:
 
     The last look of the timer is believed while it is fresh and of this policy; else this looks.
     """
+    try:
+        return _tell(policy)
+    except Exception as exc:  # Whatever it is, it says nothing of the node.
+        from .host.guarded import describe_trouble
+
+        return NOT_KNOWN, cut_bytes(one_line(f"the check failed: {describe_trouble(exc)}"), LONGEST)
+
+
+def _tell(policy: str) -> tuple[int, str]:
     verdict = read_verdict(policy)
     if verdict is None or verdict.status == "error":
         verdict = _look(policy)

@@ -117,9 +117,8 @@ def _locate(line: Data | None, root: str) -> dict[str, Any]:
 
 def _name_file(path: str, root: str) -> str:
     """Return the URI of a file: relative where the tree is, else with its scheme."""
-    if root and not os.path.isabs(root):
-        return quote(os.path.normpath(f"{root}/{path}"))
-    return f"file://{quote(os.path.normpath(f'{root}/{path}'))}"
+    name = quote(os.fsencode(os.path.normpath(f"{root}/{path}")))
+    return name if root and not os.path.isabs(root) else f"file://{name}"
 
 
 def make_inspec(result: Data) -> dict[str, object]:

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
+import signal
 from pathlib import Path
 
 import pytest
 from mlhost_limits import cli
+from mlhost_limits.fleet import STATES
 
 FINDING = {
     "status": "pass",
@@ -95,9 +98,18 @@ def test_a_folder_holds_a_file_for_each_host(folder: Path) -> None:
         ("{}", "bad.json: is neither a result of the check nor a report"),
         ("[" * 100_000, "bad.json: is not JSON: "),
         ('{"findings": []}', "bad.json: has no finding of bad: nothing was asked of it"),
-        ('{"findings": 1}', "bad.json: its findings are 1; a list is accepted"),
+        ('{"findings": 1}', "bad.json: findings: is 1; a list is accepted"),
         (json.dumps({"host": "a", **GOOD}), "bad.json: is of the host a, and so is a.json"),
         ('{"format": "mlhost.limits/audit", "version": 9}', "bad.json: is a document of version 9"),
+        (
+            json.dumps({"format": "mlhost.limits/preflight", "version": 1, **GOOD}),
+            "bad.json: is neither a result of the check nor a report",
+        ),
+        (json.dumps({"format": None, **GOOD}), "bad.json: is neither a result of the check"),
+        (json.dumps({"format": [], **GOOD}), "bad.json: is neither a result of the check"),
+        (json.dumps({"version": True, **GOOD}), "bad.json: is a result of version True"),
+        ('{"findings": [{"status": NaN}]}', "bad.json: is not JSON: NaN is not a number of JSON"),
+        ('{"findings": [], "a": 1e999}', "bad.json: is not JSON: a number is too large"),
     ],
 )
 def test_a_bad_file_is_told_and_never_left_out(
@@ -115,6 +127,39 @@ def test_a_bad_file_is_told_and_never_left_out(
         rows = list(csv.reader(file))
     assert {len(row) for row in rows} == {len(rows[0])}
     assert len({row[0] for row in rows[1:]}) == 2
+
+
+def test_the_hosts_of_a_report_are_judged_as_results_are(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = {"state": "checked", **GOOD}
+    hosts = {
+        "good": whole,
+        "old": {**whole, "measured": "2020-01-01T00:00:00+00:00"},
+        "../../etc/passwd": whole,
+        "": whole,
+        "a\x1b\u202e": whole,
+        "groups": {**whole, "groups": 5},
+        "state": {**whole, "state": ["checked"]},
+        "finding": {**whole, "findings": [{**FINDING, "observed": []}]},
+        "null": None,
+    }
+    head = {"format": "mlhost.limits/audit", "version": 1}
+    assert cli.main(["report", put(folder / "a.json", {**head, "hosts": hosts}), "-o", "o.json"])
+    told = [one.partition(": ")[2] for one in capsys.readouterr().err.splitlines()]
+    assert sorted(told) == [
+        "a.json: hosts.finding: findings[1].observed: is []; a text or null is accepted",
+        "a.json: hosts.groups: groups: is 5; a list of texts is accepted",
+        f"a.json: hosts.state: state: is ['checked']; one of {', '.join(STATES)} is accepted",
+        "a.json: hosts: '' is not the name of a host",
+        "a.json: hosts: '../../etc/passwd' is not the name of a host",
+        "a.json: hosts: 'a\\x1b\\u202e' is not the name of a host",
+    ]
+    states = read(folder / "o.json")
+    assert len(states) == len(hosts)
+    assert [states[one] for one in ("good", "old", "null")] == ["checked", "stale", "missing"]
+    assert cli.main(["report", "a.json", "-o", "o.json", "--max-age", "87600"]) == 2
+    assert read(folder / "o.json")["old"] == "checked"
 
 
 def test_where_no_file_is_a_result_nothing_is_written(
@@ -212,3 +257,33 @@ def test_two_runs_stand_side_by_side(folder: Path, capsys: pytest.CaptureFixture
     assert cli.main(["report", "a.json", "--previous", "a.json", "-o", "no.json"]) == 2
     assert "a.json: is not a document of an audit" in capsys.readouterr().err
     assert not (folder / "no.json").exists()
+
+
+def test_a_disk_that_is_full_is_told_with_the_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("mlhost_limits.audit_files.os.fsync", fail)
+    assert cli.main(["report", put(folder / "a.json", GOOD), "-o", "p.html"]) == 2
+    assert capsys.readouterr().err == "mlhost-limits: p.html: No space left on device\n"
+    assert [one.name for one in folder.iterdir()] == ["a.json"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_signal_leaves_no_half_of_a_report(
+    folder: Path, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The handlers are as they were before."""
+    before = signal.signal(number, signal.SIG_DFL)
+    monkeypatch.setattr(
+        "mlhost_limits.audit_files.os.fsync", lambda _handle: os.kill(os.getpid(), number)
+    )
+    try:
+        with pytest.raises(SystemExit) as stopped:
+            cli.main(["report", put(folder / "a.json", GOOD), "-o", "p.html"])
+        assert (stopped.value.code, signal.getsignal(number)) == (128 + number, signal.SIG_DFL)
+    finally:
+        signal.signal(number, before)
+    assert [one.name for one in folder.iterdir()] == ["a.json"]

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from mlhost_limits import audit_results, cli
+from mlhost_limits import audit_files, audit_results, audit_stream, cli
 from mlhost_limits.audit_results import read_clock, read_hosts
 from mlhost_limits.audit_stream import split_documents
 from mlhost_limits.fleet import HostResult
@@ -56,6 +56,8 @@ def split(content: bytes, most: int = 2**20) -> list[object]:
         (b'<html>\n{"b": 2}\nmore', ["is not JSON", {"b": 2}, "is not JSON"]),
         (b'\xff\x00\n{"b": 2}', ["is not JSON", {"b": 2}]),
         (b"[" * 100_000 + b'\n{"b": 2}', ["is not JSON", {"b": 2}]),
+        (b'{"a": ' + b"1" * 5000 + b'}\n{"b": 2}', ["is not JSON", {"b": 2}]),
+        (b'{"a": NaN}\n{"b": 2}', ["is not JSON", {"b": 2}]),
         (b"x" * 5_000_000 + b'\n{"b": 2}', ["is larger than 1 MiB", {"b": 2}]),
         (b'{"a": "' + b"x" * 2_000_000 + b'"}\n{"b": 2}', ["is larger than 1 MiB", {"b": 2}]),
     ],
@@ -91,8 +93,10 @@ def test_a_stream_holds_many_hosts(pack: type[bytes], monkeypatch: pytest.Monkey
         (make(""), "does not say which host it is of"),
         ({**make("n"), "host": ["n"]}, "does not say which host it is of"),
         (make("n", version=2), "is a result of version 2; 1 is accepted"),
+        (make("n", measured=0), "measured: is 0; a text or null is accepted"),
+        (make("n", format="x"), "is neither a result of the check nor a report"),
         (make("n", version=[1]), "is a result of version [1]; 1 is accepted"),
-        (make("n", findings={}), "its findings are {}; a list is accepted"),
+        (make("n", findings={}), "findings: is {}; a list is accepted"),
         ([1], "is neither a result of the check nor a report"),
     ],
 )
@@ -101,8 +105,8 @@ def test_what_is_no_result_is_told_with_its_place_in_the_stream(
 ) -> None:
     lines = [json.dumps(one) for one in (make("good"), result, make("last"))]
     hosts, (problem,) = read(monkeypatch, "\n".join(lines).encode())
-    assert [one.name for one in hosts] == ["good", "document 2 of standard input", "last"]
-    assert [one.state for one in hosts] == ["checked", "garbled", "checked"]
+    assert [one.name for one in hosts] == ["good", "last", "document 2 of standard input"]
+    assert [one.state for one in hosts] == ["checked", "checked", "garbled"]
     assert problem.startswith("document 2 of standard input: ")
     assert told in problem
 
@@ -132,11 +136,43 @@ def test_a_host_is_there_once_and_its_double_as_such(monkeypatch: pytest.MonkeyP
     assert problem.endswith("is of the host n, and so is document 1 of standard input")
 
 
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        (["{", make("a"), make("b")], {"a": "checked", "b": "checked", "a in a.json": "garbled"}),
+        ([make("a", 30), make("a", 1)], {"a": "checked"}),
+        ([make("a", 40), make("a", 30)], {"a": "stale"}),
+        (["{", make("a", 30)], {"a": "stale", "a in a.json": "garbled"}),
+        ([{"host": "a", "unreachable": True}, make("a")], {"a": "checked"}),
+        ([{"host": "a", "failed": True}, make("a", 30)], {"a": "stale"}),
+    ],
+)
+@pytest.mark.parametrize("turns", [False, True])
+def test_what_says_nothing_of_a_host_hides_no_result_of_it(
+    files: list[object], found: dict[str, str], turns: bool, tmp_path: Path
+) -> None:
+    names = [str(tmp_path / name) for name in ("a.json", "b.json", "c.json")[: len(files)]]
+    for name, one in zip(names, files):
+        Path(name).write_text(one if isinstance(one, str) else json.dumps(one))
+    told = reversed(names) if turns else names
+    hosts = {one.name: one for one in read_hosts(list(told), read_clock(24), [])}
+    assert {name: one.state for name, one in hosts.items()} == found
+    assert found["a"] == "checked" or hosts["a"].measured > tell_time(35)
+
+
+def test_a_file_that_is_named_again_and_again_is_so_many_entries(tmp_path: Path) -> None:
+    (tmp_path / "g.json").write_text(json.dumps(make("n")))
+    problems: list[str] = []
+    names = [one.name for one in read_hosts([f"{tmp_path}/g.json"] * 4, read_clock(24), problems)]
+    assert names == ["n", "n in g.json", "n in g.json (2)", "n in g.json (3)"]
+    assert len(problems) == 3
+
+
 def test_much_garbage_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     content = b"\n{x" * 5000 + b"\n" + json.dumps(make("n")).encode()
     hosts, problems = read(monkeypatch, content)
     assert len(hosts) == 102
-    assert hosts[-2].state == "checked"
+    assert hosts[0].state == "checked"
     assert problems[-1] == "standard input: 4900 more documents are no results"
     monkeypatch.setattr(audit_results, "_MOST_GARBLED", 50)
     hosts, problems = read(monkeypatch, content)
@@ -184,6 +220,33 @@ def test_a_folder_holds_plain_and_compressed_results(tmp_path: Path) -> None:
     assert told[0] == "bomb.json.gz: is larger than 16 MiB"
     assert told[1].startswith("cut.json.gz: is not whole: ")
     assert told[2] == "vast.json: is larger than 16 MiB"
+
+
+def test_a_document_of_many_values_is_refused_before_it_takes_their_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = b'{"format": "mlhost.limits/audit", "version": 1, "hosts": {"a": ['
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(head + b"[]," * 6_000_000 + b"1]}}"))
+    monkeypatch.setattr(audit_files.DECODER, "decode", lambda _text: pytest.fail("it was parsed"))
+    monkeypatch.setattr(audit_files, "_MOST_MEMORY", 2**30)
+    (host,) = read_hosts([str(path)], read_clock(24), [])
+    assert host.reason == f"{path}: would take more than 1024 MiB of memory"
+
+
+def test_a_file_for_which_memory_does_not_suffice_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_words: object) -> None:
+        raise MemoryError
+
+    (tmp_path / "a.json").write_text("{}")
+    monkeypatch.setattr(audit_files.DECODER, "decode", fail)
+    monkeypatch.setattr(audit_stream.DECODER, "raw_decode", fail)
+    (host,) = read_hosts([str(tmp_path)], read_clock(24), [])
+    assert host.reason == f"{tmp_path}/a.json: needs more memory than there is"
+    _hosts, problems = read(monkeypatch, b"{}")
+    assert problems == ["document 1 of standard input: needs more memory than there is"]
 
 
 def test_many_problems_are_cut_on_the_terminal_and_whole_on_the_page(

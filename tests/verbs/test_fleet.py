@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import json
+import math
+
 import pytest
 from mlhost_limits import fleet as audit
 from mlhost_limits.core.finding import FAIL, LATER, PASS, UNKNOWN, WAIVED
@@ -53,9 +56,9 @@ def test_a_host_is_as_good_as_its_worst_finding(findings: list[object], status: 
         ),
         ({"msg": "x", "module_stderr": "Killed\nby it"}, audit.CRASHED, "x: Killed"),
         ({"msg": "x", "exception": ValueError("an object")}, audit.CRASHED, "x"),
-        ({"findings": 3}, audit.GARBLED, "its findings are 3; a list is accepted"),
-        ({"findings": [MET, 7]}, audit.GARBLED, "finding 2 of 2 has no status: 7"),
-        ({"findings": [{}]}, audit.GARBLED, "finding 1 of 1 has no status: {}"),
+        ({"findings": 3}, audit.GARBLED, "findings: is 3; a list is accepted"),
+        ({"findings": [MET, 7]}, audit.GARBLED, "findings[2]: is 7; a mapping is accepted"),
+        ({"findings": [{}]}, audit.GARBLED, "findings[1].status: is missing"),
     ],
 )
 def test_a_host_without_a_result_says_why(result: object, state: str, reason: str) -> None:
@@ -64,36 +67,75 @@ def test_a_host_without_a_result_says_why(result: object, state: str, reason: st
     assert host.status == audit.UNCHECKED
 
 
+TEXTS = ("place", "item", "bound", "required", "how", "reason", "waiver", "owner")
+AHEAD = ("next_session", "next_restart", "after_boot")
+OF_CAUSE = ("code", "text", "writer", "verdict", "at", "shadows", "remedy")
+NUMBER, COMMANDS = "a whole number or null", "a list of commands"
+DEEP: object = json.loads("[" * 20 + "]" * 20)
+INSIDE = [
+    ({"file": 1}, {}, "at.file: is 1; a text is accepted"),
+    ({"line": True}, {}, f"at.line: is True; {NUMBER} is accepted"),
+    ({"line": [1]}, {}, f"at.line: is [1]; {NUMBER} is accepted"),
+    ({"text": ["x"]}, {}, "at.text: is ['x']; a text is accepted"),
+    ({}, {"text": None}, "remedy.text: is None; a text is accepted"),
+    ({}, {"then": []}, "remedy.then: is []; a text is accepted"),
+    ({}, {"commands": "x"}, f"remedy.commands: is 'x'; {COMMANDS} is accepted"),
+    ({}, {"commands": [["a", 1]]}, "remedy.commands[1][2]: is 1; a text is accepted"),
+]
+
+
+@pytest.mark.parametrize("value", [True, 7, 1.5, ["x"], {"a": 1}, [None], math.nan])
+@pytest.mark.parametrize("key", ["status", *TEXTS, *AHEAD, "observed", "causes"])
+def test_a_value_of_another_type_makes_its_host_garbled(key: str, value: object) -> None:
+    host = read_host("a", {"findings": [MET, {**MET, "causes": [], key: value}]})
+    assert (host.state, len(host.reason) < 340) == (audit.GARBLED, True)
+    assert host.reason.startswith(f"findings[2].{key}")
+    assert " accepted" in host.reason or "is missing" in host.reason
+
+
+@pytest.mark.parametrize("value", [True, 7, 1.5, "x", ["x"], {"text": 1, "file": 1}])
+@pytest.mark.parametrize("key", OF_CAUSE)
+def test_so_does_one_of_a_cause(key: str, value: object) -> None:
+    if isinstance(value, str) and key in ("code", "text", "writer", "verdict"):
+        value = None
+    host = read_host("a", {"findings": [find(FAIL, causes=[{"text": "t", key: value}])]})
+    assert host.reason.startswith(f"findings[1].causes[1].{key}")
+
+
+@pytest.mark.parametrize(("at", "remedy", "told"), INSIDE)
+def test_and_one_of_its_line_or_remedy(at: object, remedy: object, told: str) -> None:
+    cause = {"text": "t", "at": at, "remedy": remedy}
+    host = read_host("a", {"findings": [find(FAIL, causes=[cause])]})
+    assert host.reason == f"findings[1].causes[1].{told}"
+
+
 @pytest.mark.parametrize(
-    "wrong",
+    ("value", "state"),
     [
-        {"place": 3},
-        {"reason": None},
-        {"causes": "x"},
-        {"causes": ["x"]},
-        {"causes": [{"text": 3}]},
-        {"causes": [{"text": "a", "at": "b"}]},
-        {"causes": [{"text": "a", "remedy": "b"}]},
+        ({"a": [1, None, "x", True]}, audit.CHECKED),
+        ({"a": [math.inf]}, audit.GARBLED),
+        (DEEP, audit.GARBLED),
     ],
 )
-def test_a_garbled_finding_makes_its_host_garbled(wrong: dict[str, object]) -> None:
-    host = read_host("a", {"findings": [find(FAIL, **wrong)]})
-    assert host.state == audit.GARBLED
-    assert host.reason.startswith("finding 1 of 1 is garbled: {")
-    assert len(host.reason) < 340
+def test_what_nothing_reads_may_be_what_json_and_a_report_can_hold(
+    value: object, state: str
+) -> None:
+    assert read_host("a", {"findings": [find(FAIL, later_key=value)]}).state == state
 
 
 @pytest.mark.parametrize(
     ("measured", "note"),
     [
-        ("", ""),
+        ("", "it does not say when it was measured"),
+        (None, "it does not say when it was measured"),
+        ("2026-11-30T11:59:00.5+00:00", ""),
         ("2026-11-30T11:59:00Z", ""),
         ("2026-11-30T12:00:30Z", ""),
         ("2026-11-30T13:00:00Z", "its clock is ahead: it says 2026-11-30T13:00:00Z"),
         ("yesterday", "its time 'yesterday' is not a time"),
     ],
 )
-def test_a_clock_that_is_ahead_is_noted(measured: str, note: str) -> None:
+def test_a_clock_that_is_ahead_is_noted(measured: object, note: str) -> None:
     assert read_host("a", {"findings": [MET], "measured": measured}, (), NOW).note == note
 
 

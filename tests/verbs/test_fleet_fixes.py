@@ -7,9 +7,11 @@ import json
 import shlex
 
 import pytest
+from mlhost_limits.audit_words import describe_fixes
 from mlhost_limits.fleet import read_host
 from mlhost_limits.fleet_commands import format_command, join_commands, list_groups
 from mlhost_limits.fleet_fixes import AGAIN, EDIT, NEVER, find_cost, plan_fixes
+from mlhost_limits.fleet_formats import ALONE
 from mlhost_limits.fleet_view import Fleet
 
 LINE = {"file": "/etc/security/limits.d/95.conf", "line": 3, "text": "* soft nofile 1024"}
@@ -126,6 +128,45 @@ def test_causes_with_the_same_commands_are_one_fix() -> None:
     assert len(tell(gather([blame("a"), blame("b")]))) == 2
     varied = [blame("a", "x", "", "kill 7")], [blame("a", "x", "", "kill 9")]
     assert len(tell(gather(*varied, [blame("b", "x", "", "kill 7")]))) == 2
+
+
+NONE = {**blame("x", at=LINE), "remedy": {}}
+SAME = blame("x", "mend it", "", "a", at=LINE)
+THEN = blame("x", "mend it", "restart the host", "a", at=LINE)
+OTHER = blame("x", "mend it", "restart the host", "b", at=LINE)
+WORD = blame("x", "mend it, and reboot", "", "a", at=LINE)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "told"),
+    [
+        (SAME, THEN, {("at once", (), "a"), ("reboot", ("restart the host",), "a")}),
+        (SAME, OTHER, {("at once", (), "a"), ("reboot", ("restart the host",), "b")}),
+        (SAME, WORD, {("at once", (), "a"), ("reboot", (), "a")}),
+        (NONE, THEN, {("reboot", ("restart the host",), "a")}),
+        (NONE, SAME, {("at once", (), "a")}),
+    ],
+)
+def test_what_a_fix_costs_a_host_is_what_it_says_itself_whoever_is_read_first(
+    one: dict[str, object], two: dict[str, object], told: set[object]
+) -> None:
+    for hosts in ([one], [two]), ([two], [one]):
+        fleet = gather(*hosts)
+        assert len(fleet.groups) == 1
+        fixes = plan_fixes(fleet).fixes
+        assert {
+            (fix.cost, fix.then, join_commands(fix.remedy["commands"])) for fix in fixes
+        } == told
+        for fix in fixes:
+            (host,) = fix.hosts
+            (cause,) = hosts[host]
+            assert (fix.remedy, fix.varies) == (cause["remedy"], False)
+
+
+def test_each_fix_of_one_cause_has_an_address_of_its_own() -> None:
+    fleet = gather([SAME], [THEN])
+    plan = plan_fixes(fleet)
+    assert len({one["id"] for one in describe_fixes(fleet, plan, ALONE)}) == 2
 
 
 def test_a_shortfall_without_a_known_fix_leaves_its_host_red() -> None:

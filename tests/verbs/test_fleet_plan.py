@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import random
 from collections import Counter
 from pathlib import Path
@@ -108,6 +109,14 @@ def test_a_search_ends_when_it_has_looked_enough(monkeypatch: pytest.MonkeyPatch
     dice = random.Random(1)
     lacking = {host: frozenset(dice.sample(range(50), 3)) for host in range(300)}
     assert len(choose_fixes(make_fixes(["anew"] * 50), lacking, 100).hosts) == 100
+
+
+def test_where_all_are_wanted_there_is_nothing_to_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where each host has a fix of its own, of which the search would look at every pair."""
+    monkeypatch.setattr(fleet_choice, "find_closure", lambda *_words: pytest.fail("it searched"))
+    lacking = {host: frozenset((host,)) for host in range(500)}
+    choice = choose_fixes(make_fixes(["anew"] * 500), lacking, 500)
+    assert (len(choice.hosts), choice.weight, choice.least) == (500, 500 * 52, 500 * 52)
 
 
 def test_a_host_whose_fix_is_not_known_is_never_among_them() -> None:
@@ -238,9 +247,27 @@ def test_groups_of_a_file_keep_nodes_apart(
     assert waves[0]["batches"] == [["a2"], ["b"]]
 
 
+def test_names_of_groups_that_are_of_no_host_are_told(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("groups").write_text(
+        "\ufeffa0 gpu\n\n  \nx.example gpu\n" + "a1 gpu\na2 gpu\na3 gpu\nb x\n"
+    )
+    assert cli.main(["plan", "in", "--groups", "groups", "--at-once", "1", "--json"]) == 1
+    said = capsys.readouterr()
+    told = "--groups: groups names x.example, of which no result was given"
+    assert said.err == f"mlhost-limits: {told}\n"
+    assert json.loads(said.out)["waves"][0]["batches"] == [["a0", "b"]]
+    Path("groups").write_text("".join(f"x{number} gpu\n" for number in range(9)))
+    assert cli.main(["plan", "in", "--groups", "groups"]) == 1
+    assert "x0, x1, x2, x3, x4 and 4 more, of which" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        (["--green", "٣"], "--green: '٣' was given; a number of hosts, or a share such as 90%"),
+        (["--groups", "pipe"], "pipe: is not a regular file\n"),
         (["--green", "6"], "6 hosts were asked for; known fixes make 5 green"),
         (["--green", "x"], "--green: 'x' was given; a number of hosts, or a share such as 90%"),
         (["--green", "101%"], "--green: '101%' was given"),
@@ -253,6 +280,7 @@ def test_what_cannot_be_planned_is_one_sentence(
     results: Path, words: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("bad").write_text("a b\na b c\n")
+    os.mkfifo("pipe")
     assert cli.main(["plan", "in", *words]) == 2
     said = capsys.readouterr()
     assert said.err.startswith(f"mlhost-limits: {told}")

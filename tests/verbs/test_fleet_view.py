@@ -109,6 +109,15 @@ def test_a_shortfall_without_a_cause_is_told_as_well(
     assert (group.code, group.sample["text"]) == (code, text)
 
 
+def test_a_cause_that_is_called_as_a_column_is_not_one() -> None:
+    met = [find(item=f"i{number}") for number in range(6)]
+    kernel = {"code": "k", "text": "text"}
+    fleet = gather(
+        [*met, find(place="group", item="k", bound="text")], [find("fail", causes=[kernel])]
+    )
+    assert (len(fleet.columns), len(fleet.groups)) == (8, 1)
+
+
 def test_a_host_without_a_result_is_a_row_and_a_cause() -> None:
     fleet = gather([find()], None, {"unreachable": True, "msg": "no route"}, [])
     assert fleet.count_hosts() == {

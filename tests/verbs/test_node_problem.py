@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
 from pathlib import Path
@@ -80,6 +81,45 @@ def test_a_look_that_failed_is_made_again(folder: Path) -> None:
     policy = write(folder, {"kernel": {"vm.max_map_count": 1}})
     (folder / "s").write_text(format_state(Verdict("error", ("x",)), stamp_policy(policy)))
     assert tell_detector(policy)[0] == 0
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"failures": []},
+        {"failures": "abc"},
+        {"failures": [1]},
+        {"failures": {}},
+        {"status": "odd"},
+        {"status": ["fail"]},
+        {"at": 10**400},
+        {"at": None},
+        {"success": 10**400},
+    ],
+)
+def test_a_damaged_state_is_none_and_the_look_is_made_again(
+    folder: Path, damage: dict[str, object]
+) -> None:
+    policy = write(folder, {"kernel": {"vm.max_map_count": 1}})
+    kept = json.loads(format_state(Verdict("fail", ("x",)), stamp_policy(policy)))
+    (folder / "s").write_text(json.dumps({**kept, **damage}))
+    believed = "success" in damage
+    assert tell_detector(policy) == ((1, "x") if believed else (0, "limits are as the policy asks"))
+    state_read.read_kept(policy, str(folder / "s"))
+
+
+def test_what_goes_wrong_here_is_no_problem_of_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_problem, "read_verdict", int)
+    status, told = tell_detector()
+    assert (status, told.startswith("the check failed: "), len(told) <= 80) == (2, True, True)
+
+
+def test_the_status_does_not_depend_on_the_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_problem, "tell_detector", lambda: (1, "kernel: é…"))
+    told = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr("sys.stdout", told)
+    assert cli.main(["node-health", "--npd"]) == 1
+    assert told.buffer.getvalue() == b"kernel: ??\n"
 
 
 @pytest.mark.parametrize("text", ["", "a" * 80, "a" * 81, "é" * 41, "€" * 90, "\udcff" * 90])

@@ -181,3 +181,20 @@ def test_what_adopt_leaves_out_is_told_at_its_line(
     } in places
     assert cli.main(["adopt", "--root", "none", "--format", "sarif"]) == 2
     assert capsys.readouterr().err == "mlhost-limits: none: is not a directory\n"
+
+
+@pytest.mark.parametrize("kind", ["sarif", "inspec"])
+def test_a_file_whose_name_is_not_text_is_named_by_its_bytes(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    odd = os.fsdecode(b"/etc/security/limits.d/95-\xff\xe9.conf")
+    lay_out(tmp_path / "rootfs", {odd: "root soft nofile 1024\n"})
+    status, told = check(capsys, kind, "rootfs")
+    assert status == 1
+    assert json.dumps(told, ensure_ascii=False).encode("utf-8")
+    if kind == "sarif":
+        places = [one["locations"][0] for one in told["runs"][0]["results"]]
+        files = [one["physicalLocation"] for one in places if "physicalLocation" in one]
+        uris = [one["artifactLocation"]["uri"] for one in files]
+        assert uris == ["rootfs/etc/security/limits.d/95-%FF%E9.conf"]

@@ -23,6 +23,11 @@ FRESH = 900.0
 """Seconds for which a verdict counts: three looks of the timer."""
 
 
+STATUSES = ("pass", "fail", "unknown", "error")
+_DAMAGED = (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError)
+"""What comes of a state that is none of ours."""
+
+
 class Verdict(NamedTuple):
     """What is to be made of a look at a node.
 
@@ -69,9 +74,17 @@ def read_verdict(policy: str, state: str = STATE, now: float | None = None) -> V
         age = (_now() if now is None else now) - kept["at"]
         if kept["policy"] != stamp_policy(policy) or not 0 <= age <= FRESH:
             return None
-        return Verdict(str(kept["status"]), tuple(map(str, kept["failures"])))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return _read_kept_verdict(kept["status"], kept["failures"])
+    except _DAMAGED:
         return None
+
+
+def _read_kept_verdict(status: object, failures: object) -> Verdict | None:
+    """Return a verdict that this program can have kept: what is not good says why."""
+    is_whole = isinstance(failures, list) and all(isinstance(one, str) for one in failures)
+    if not is_whole or status not in STATUSES or not (failures or status == "pass"):
+        return None
+    return Verdict(str(status), tuple(failures))  # type: ignore[arg-type]
 
 
 def read_kept(policy: str, state: str = STATE) -> Kept:
@@ -81,7 +94,7 @@ def read_kept(policy: str, state: str = STATE) -> Kept:
         success = float(kept["success"])
         short = tuple((str(one), str(two), str(three)) for one, two, three in kept["short"])
         of_policy = tuple(map(int, kept["of_policy"]))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except _DAMAGED:
         return Kept()
     try:
         is_same = list(of_policy) == stamp_policy(policy)
