@@ -35,8 +35,8 @@ from .glob_pattern import matches_path
 
 _LOCAL_COMMANDS = ("/usr/local/sbin", "/usr/local/bin")
 """Where systemd, and the shells that it starts, look for a command first."""
-_FOLDERS_WITHOUT_COMMANDS = ("/usr/lib/", "/etc/pam.d/", "/etc/tmpfiles.d/")
-_WITHOUT_CALLS = ("/usr/lib/tmpfiles.d/", "/etc/tmpfiles.d/")
+_WITHOUT_CALLS = ("/etc/tmpfiles.d/", "/usr/local/lib/tmpfiles.d/", "/usr/lib/tmpfiles.d/")
+_FOLDERS_WITHOUT_COMMANDS = ("/usr/lib/", "/etc/pam.d/", *_WITHOUT_CALLS)
 _COMMENTS = r"(?m)^[ \t]*#.*"
 _LARGEST = 2**20
 _DEEPEST = 8  # Scripts that scripts call.

@@ -28,6 +28,7 @@ READERS = (
         "boot_conditions_read",
         "boot_credentials",
         "boot_credentials_read",
+        "boot_folders_read",
         "boot_loader",
     ),
     *(
