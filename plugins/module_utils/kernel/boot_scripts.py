@@ -25,7 +25,7 @@ from .sysctl_conf import parse_sysctl_conf, parse_sysctl_number
 _TMPFILES = "tmpfiles.d"
 _MAKES, _LEAVES = ("f", "F"), ("x", "X", "r", "R")
 _WRITES = ("w", *_MAKES)
-"""Types of lines of tmpfiles.d(5): of all but those that make a file, the first of a path counts."""
+"""Types of lines of tmpfiles.d(5): but for those that make a file, the first of a path counts."""
 _LONGEST = 4096  # Characters; to read a line word by word takes the square of its length.
 _ONCE = (
     *("/etc/cloud/", "/var/lib/cloud/seed/", "/var/lib/cloud/scripts/vendor/"),
