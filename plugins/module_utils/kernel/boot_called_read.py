@@ -82,15 +82,12 @@ class Called:
                 waiting += [(name, called)] if called else []
         return False
 
-    def read_all(self, path: str, text: str, whole: str) -> dict[str, Script]:
-        """Return the scripts that one calls, and those that they call, by path; itself last.
-
-        :param whole: Its text once for each instance of a template.
-        """
+    def read_all(self, path: str, text: str) -> dict[str, Script]:
+        """Return the scripts that one calls, and those that they call, by path; itself last."""
         found = {path: mark(text, text)}
         if is_crowded(text):
             return found
-        waiting = deque([(path, mark(whole, text), 0)])
+        waiting = deque([(path, found[path], 0)])
         while waiting:
             caller, script, depth = waiting.popleft()
             words = mark(put_folders(caller, script), script)
@@ -105,11 +102,8 @@ class Called:
                     found[name] = mark(called, "", () if runs else {0})
                     found[name].early = is_early(text)
                     waiting.append((name, found[name], depth + 1))
-            lines = found[caller].count("\n") + 1
             numbers = find_calls(caller, words, unread)
-            found[caller] = mark(
-                found[caller], found[caller], unread={(one - 1) % lines + 1 for one in numbers}
-            )
+            found[caller] = mark(found[caller], found[caller], unread=numbers)
         found[path] = found.pop(path)
         return found
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache, partial
 
 from .boot_shell import Line, find_comment, find_dependent, is_command, list_bare, put_folders
@@ -20,7 +20,7 @@ _LOADED = (
     rf"(?<=\s)(?:-[a-eg-oq-z]*[pf]\s*|--load[= ]){_FILE_NAMES}",
     rf"systemd-sysctl\s+(?:-\S+\s+){{0,9}}{_FILE_NAMES}",
 )
-_FEW, _MOST_NAMES = 20, 200  # Of folders and instances; of files that a text runs from there.
+_FEW, _MOST_NAMES = 20, 200  # Of folders; of files that a text runs from there.
 _FIREWALL = "/etc/default/ufw"  # ufw(8) loads the file that it names there.
 _LOADED_BY_FIREWALL = r"(?m)^\s*IPT_SYSCTL=[\"']?(/[\w./-]+)"
 # The slash stands first, for which Python looks faster than for what may not stand before it.
@@ -344,13 +344,3 @@ def list_loaded(call: str) -> list[str]:
     """Return the files that a call of sysctl(8), or of systemd-sysctl(8), reads."""
     found = (names for pattern in _LOADED for names in re.findall(pattern, call))
     return [name.strip("\"'") for names in found for name in names.split()]
-
-
-def put_instances(path: str, text: str, started: Iterable[str]) -> str:
-    """Return a template's text, or a drop-in's of one, once for each instance that is started."""
-    if "%" not in text or "@." not in path:
-        return text
-    stem = path[: path.index("@.") + 1].rpartition("/")[2]
-    named = sorted(one for one in started if one.startswith(stem))[:_FEW]
-    instances = [one[len(stem) :].rpartition(".")[0] for one in named]
-    return "\n".join(text.replace("%i", one).replace("%I", one) for one in instances)

@@ -48,12 +48,14 @@ READERS = (
         "boot_scripts",
         "boot_scripts_read",
         "boot_shell",
+        "boot_specifiers",
     ),
     *(
         "boot_units",
         "boot_units_read",
     ),
     *("glob_pattern", "../host/door", "../host/files", "../shared_memory/boot_mounts"),
+    "../core/systemd_text",
 )
 """The files beside this one that decide."""
 _SETTLED = 2.0  # Seconds after which what changes gets another time than it had.

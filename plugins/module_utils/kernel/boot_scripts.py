@@ -18,6 +18,7 @@ from .boot_credentials import Credentials
 from .boot_loads import FILES, GIVEN, OTHERS, find_made, judge_loads
 from .boot_names import is_joined, may_name
 from .boot_shell import put_braces
+from .boot_specifiers import find_written
 from .boot_units import is_doubtful, is_early, is_settled, list_unread
 from .glob_pattern import expand_braces, matches_path
 from .sysctl_conf import parse_sysctl_conf, parse_sysctl_number
@@ -125,7 +126,8 @@ def _find_in_script(
         yield ScriptWrite(Declaration(path, change, text.split("\n")[change - 1], ""))
     tails = _find_tails(key, text) if names_it else ()
     made = find_calls(path, text, find_made(text)) if names_it else ()
-    for number, line, bare, runs, depends in list_lines(path, text, is_settled(text)):
+    for number, put, bare, runs, depends in list_lines(path, text, is_settled(text)):
+        line = find_written(text, number, put)
         is_about = _concerns(bare, last) or "$" in bare
         if number not in unread and number not in made and not is_about:
             continue

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from ..core.distribution import Distribution
 from ..host.files import list_folder, read_distribution, read_each, read_text, under
 from .boot_called_read import Called
-from .boot_calls import find_asked, find_loaded, is_crowded, put_instances
+from .boot_calls import find_asked, find_loaded, is_crowded
 from .boot_cloud_read import FOLDERS, SCRIPT_FOLDERS, is_off, list_seeds, unpack
 from .boot_folders_read import list_strongest
 from .boot_quiet_read import Loud
 from .boot_scripts import is_about_sysctls
+from .boot_specifiers import put_specifiers
 from .boot_units import is_doubtful, list_unread, mark
 from .boot_units_read import (
     OWN_UNITS,
@@ -110,18 +111,18 @@ def _read_started(
     if loud == []:
         return found, asked
     called = Called(root)
-    texts = settle_units(scripts, started, root, called.looked)
-    wholes = {path: put_instances(path, text, started) for path, text in texts.items()}
+    settled = settle_units(scripts, started, root, called.looked)
+    texts = {path: put_specifiers(path, text, started) for path, text in settled.items()}
     if loud is None:
         loud = [
             path
-            for path, text in wholes.items()
+            for path, text in texts.items()
             if list_unread(text) or called.may_matter(path, text, is_wanted)
         ]
         if kept:
             kept.keep(loud, called.looked)
     for path in loud:
-        for name, one in called.read_all(path, texts[path], wholes[path]).items():
+        for name, one in called.read_all(path, texts[path]).items():
             asked |= find_asked(name, one)
             is_new = name not in found or is_doubtful(found[name])
             if is_new and (is_wanted(one) or one.unread):

@@ -26,12 +26,14 @@ class Script(str):
     ``settled`` says that what does not run in a unit is a comment in it.
     ``doubts`` are the numbers of the lines that may not run, 0 for all; ``unread`` are those that
     run what could not be read. ``early`` says that it may run before the files of sysctl.d apply.
+    ``written`` is the text of the file, where that has specifiers of systemd.unit(5).
     """
 
     settled = False
     doubts: frozenset[int] = frozenset()
     unread: frozenset[int] = frozenset()
     early = False
+    written = ""
 
 
 class Setting(NamedTuple):
@@ -49,7 +51,7 @@ def mark(text: str, like: str, doubts: Iterable[int] = (), unread: Iterable[int]
     """Return a text of which is known what was known of another, and these lines besides."""
     script = Script(text)
     old = like if isinstance(like, Script) else script
-    script.settled, script.early = old.settled, old.early
+    script.settled, script.early, script.written = old.settled, old.early, old.written
     script.doubts, script.unread = old.doubts.union(doubts), old.unread.union(unread)
     return script
 
