@@ -972,3 +972,24 @@ def test_no_line_is_glued_to_one_without_its_end(
     result = check(tmp_path, users("root", **NOFILE), files)
     commands = [one for cause in result.findings[0].causes for one in cause.remedy.commands]
     assert commands[-1][-1] == f"{start} 'root soft nofile 65536' >> {site}"
+
+
+@pytest.mark.parametrize(
+    ("lines", "name", "status"),
+    [
+        ("* hard maxlogins 0\n", "alice", "unknown"),
+        ("@alice - maxsyslogins 0\n", "alice", "unknown"),
+        ("alice soft maxlogins 0\n", "alice", "unknown"),
+        ("alice - maxlogins 0\nalice - maxlogins 5\n", "alice", "pass"),
+        ("@other - maxlogins 0\n", "alice", "pass"),
+        ("* hard maxlogins 0\nroot - maxlogins 0\n", "root", "pass"),
+    ],
+)
+def test_nobody_passes_who_may_have_no_login(
+    tmp_path: Path, lines: str, name: str, status: str
+) -> None:
+    files = {LIMITS_CONF: f"{GOOD}{lines}", "/etc/group": "root:x:0:\nalice:x:1001:\nother:x:5:\n"}
+    found = check(tmp_path, users(name, **NOFILE), files).findings
+    assert {one.outlook.after_boot for one in found} == {status}
+    told = f"refuses every login of {name}"
+    assert all((told in one.observation.reason) is (status == "unknown") for one in found)
