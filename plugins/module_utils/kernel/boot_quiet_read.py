@@ -19,6 +19,7 @@ from ..write.cache import FOLDER, keep_cached, read_cached
 
 READERS = (
     *(
+        "boot_applier_read",
         "boot_called_read",
         "boot_calls",
         "boot_changes",

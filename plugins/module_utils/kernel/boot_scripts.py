@@ -64,7 +64,7 @@ class ScriptWrite(NamedTuple):
     The value of ``at`` is what it sets: a number as text, or nothing where that is not plain.
     ``before`` and ``after`` are the parts of the line around it, of the command that does so.
     ``loads`` says that it has procps read the files again instead, ``depends`` that it does so
-    where a condition holds.
+    where a condition holds. ``blocks`` says instead that no file may be applied on its account.
     """
 
     at: Declaration
@@ -72,6 +72,7 @@ class ScriptWrite(NamedTuple):
     after: str = ""
     loads: bool = False
     depends: bool = False
+    blocks: bool = False
 
 
 class _Written(NamedTuple):

@@ -139,7 +139,6 @@ def settle_unit(texts: Mapping[str, str], runs: bool | None = True) -> dict[str,
 
 def _find_running(settings: Sequence[Setting]) -> tuple[list[Setting], list[Setting]]:
     """Return the commands that run as root when the unit is started, and those that may."""
-    last = {one.name: one.value for one in settings}
     commands = {name: merge(settings, name) for name in (*_AT_START, *_AT_STOP)}
     sure: list[Setting] = []
     unsure: list[Setting] = []
@@ -148,7 +147,7 @@ def _find_running(settings: Sequence[Setting]) -> tuple[list[Setting], list[Sett
         if commands["ExecCondition"] and name != "ExecCondition" and runs:
             runs = None
         for one in found:
-            answers = (runs, _may_set(last, one.value))
+            answers = (runs, may_set(settings, one.value))
             if False not in answers:
                 (unsure if None in answers else sure).append(one)
     return sure, unsure
@@ -165,8 +164,9 @@ def has_ended(settings: Iterable[Setting]) -> bool | None:
     return None if any(re.match(_BRIEF, one.value) for one in starts) else False
 
 
-def _may_set(last: Mapping[str, str], command: str) -> bool | None:
-    """Tell whether a command may write below /proc/sys; ``None`` where that is not known."""
+def may_set(settings: Iterable[Setting], command: str) -> bool | None:
+    """Tell whether a command of a service may write below /proc/sys; ``None``: not known."""
+    last = {one.name: one.value for one in settings}
     is_confined = last.get("ProtectKernelTunables", "").lower() in _YES
     if is_confined and not re.match(_UNCONFINED, command):
         return False
