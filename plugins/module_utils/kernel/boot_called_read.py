@@ -17,6 +17,7 @@ from .boot_calls import (
     find_calls,
     find_globs,
     find_parts,
+    find_rule_programs,
     find_search_folders,
     find_searched,
     find_words,
@@ -142,6 +143,7 @@ class Called:
         """Yield the files that a script runs because of the folder in which they lie."""
         for folder in find_parts(text) if "run-parts" in text else ():
             yield from self._list_or_note(folder)
+        yield from find_rule_programs(text)
         for folder in find_searched(text):
             yield from self._list_below(folder)
         for folder in find_search_folders(text) if "PATH" in text else ():

@@ -47,7 +47,12 @@ _MOVES = (
 _ASKS = (
     r"\bsystemctl\s+(?:-\S+\s+)*(?:(?:re)?start|enable\s+--now)\s+([^;&|>]*)"
     r"|\bservice\s+([\w.@-]+)\s+(?:re)?start\b"
+    r"|\bSYSTEMD_WANTS\}\s*\+?=\s*\"([^\"]*)"
 )
+_IS_OPEN = re.compile("[$%]")
+_MAY_ASK = ("systemctl", "service", "SYSTEMD_WANTS")
+_OF_RULE = r"\b(?:RUN|PROGRAM|IMPORT)(?:\{program\})?\s*[+=]?=\s*\"([\w.+@-][\w./+@-]*)"
+_PROGRAMS_OF_RULES = "/usr/lib/udev"
 _SEARCHED = (
     r"\bfind\s+(?:-[HLP]\s+)?[\"']?(/[\w./+@-]*[\w+@-])/?[\"']?\s[^\n|]{0,200}?"
     r"(?:-exec(?:dir)?\s+|\|\s*xargs\s+(?:-\S+\s+)*(?:\d+\s+)?)"
@@ -240,17 +245,31 @@ def find_globs(text: str) -> set[str]:
 
 def may_ask(text: str) -> bool:
     """Tell whether a script may have a unit started whose name is plain."""
-    found = re.findall(_ASKS, text) if "systemctl" in text or "service" in text else ()
+    found = re.findall(_ASKS, text) if any(one in text for one in _MAY_ASK) else ()
     names = [name for groups in found for one in groups for name in one.split()]
-    return any("$" not in name and not name.isdigit() for name in names)
+    return any(not (_IS_OPEN.search(_name_asked(name)) or name.isdigit()) for name in names)
 
 
 def find_asked(path: str, text: str) -> set[str]:
     """Return the units that a script has started."""
-    lines = list_running(path, text) if "systemctl" in text or "service" in text else ()
+    lines = list_running(path, text) if any(one in text for one in _MAY_ASK) else ()
     found = (re.findall(_ASKS, line[: find_comment(line)]) for _number, line in lines)
     names = {name for one in found for names in one for name in " ".join(names).split()}
-    return {name if "." in name else f"{name}.service" for name in names if name[:1] != "-"}
+    return {_name_asked(name) for name in names if name[:1] != "-"}
+
+
+def _name_asked(name: str) -> str:
+    """Return a unit's whole name; the template where only a boot tells of which instance."""
+    whole = name if "." in name else f"{name}.service"
+    stem, at, instance = whole.partition("@")
+    is_open = at and _IS_OPEN.search(instance)
+    return f"{stem}@.{whole.rpartition('.')[2]}" if is_open else whole
+
+
+def find_rule_programs(text: str) -> Iterator[str]:
+    """Yield the programs of rules of udev(7) that are named without a folder."""
+    names = re.findall(_OF_RULE, text) if '="' in text else ()
+    yield from (f"{_PROGRAMS_OF_RULES}/{name}" for name in names)
 
 
 def _runs(line: str, name: str) -> bool:

@@ -33,8 +33,8 @@ def put_specifiers(path: str, text: str, started: Iterable[str]) -> str:
     units = _list_units(path, started) if "%" in text else []
     if not units:
         return text
-    whole = [_put(line, units if len(units) <= _FEW else ()) or line for line in text.split("\n")]
-    is_short = len(units) <= _FEW
+    is_short = len(units) <= _FEW and not any("@." in one for one in units)
+    whole = [_put(line, units if is_short else ()) or line for line in text.split("\n")]
     unread = {
         number
         for number, line in enumerate(whole, 1)
@@ -46,7 +46,10 @@ def put_specifiers(path: str, text: str, started: Iterable[str]) -> str:
 
 
 def _list_units(path: str, started: Iterable[str]) -> list[str]:
-    """Return the units that a file is of: of a template those instances that are started."""
+    """Return the units that a file is of: of a template those instances that are started.
+
+    The template stands for instances that nobody can name.
+    """
     drop_in = _DROP_IN.fullmatch(path)
     name = drop_in[1] if drop_in else path.rpartition("/")[2]
     stem, dot, end = name.rpartition(".")
@@ -55,7 +58,7 @@ def _list_units(path: str, started: Iterable[str]) -> list[str]:
     if not stem.endswith("@"):
         return [name]
     instances = {one.rpartition(".")[0] for one in started if one.startswith(stem)}
-    return [f"{one}.{end}" for one in sorted(instances) if one != stem]
+    return [f"{one}.{end}" for one in sorted(instances)]
 
 
 def _put(line: str, units: Iterable[str]) -> str:
