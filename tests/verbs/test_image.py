@@ -993,3 +993,22 @@ def test_nobody_passes_who_may_have_no_login(
     assert {one.outlook.after_boot for one in found} == {status}
     told = f"refuses every login of {name}"
     assert all((told in one.observation.reason) is (status == "unknown") for one in found)
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "fstab=no",
+        "systemd.mount-extra=tmpfs:/dev/shm:tmpfs:size=64M",
+        "systemd.mask=systemd-remount-fs",
+    ],
+)
+def test_a_word_for_the_kernel_keeps_fstab_from_dev_shm(tmp_path: Path, word: str) -> None:
+    files = {
+        "/etc/fstab": "tmpfs /dev/shm tmpfs size=8g 0 0\n",
+        "/etc/kernel/cmdline": f"quiet {word}\n",
+    }
+    (finding,) = check(tmp_path, {"shared_memory": {"size": "8GiB"}}, files).findings
+    assert finding.outlook.after_boot == "unknown"
+    told = f'/etc/kernel/cmdline:1 "{word}" may keep systemd from applying /etc/fstab to /dev/shm'
+    assert finding.observation.reason.startswith(told)

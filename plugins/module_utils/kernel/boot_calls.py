@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache, partial
 
 from .boot_shell import Line, find_comment, find_dependent, is_command, list_bare, put_folders
-from .boot_units import is_doubtful, is_settled, list_commands
+from .boot_units import RUNS, is_doubtful, is_settled, list_commands
 from .glob_pattern import matches_path
 
 CALL = r"(?:\bsystemd-)?\bsysctl\b[^#;&|]*"
@@ -60,7 +60,7 @@ _SEARCHED = (
 )
 _MOST_SEARCHED = 2**20
 _MOST_COMMANDS = 10_000
-_NAME_OF_SETTING = r"^\s*(?:Exec\w+|Environment)\s*="
+_NAME_OF_SETTING = rf"^\s*(?:{RUNS}|Environment)\s*="
 _PARTS = r"\brun-parts\b[^\n;&|]{0,99}[ \t](/[\w./-]+)"
 _WORD = r"(?<![\w./-])\w[\w.-]*"
 # A job's time, and then a user; what is set at the top of a crontab has no such field.
@@ -160,7 +160,7 @@ def join_commands(path: str, text: str) -> str:
     """Return what of a file may run something: of a unit, the values of some of its settings."""
     if not is_unit(path):
         return text
-    lines = list_commands(path, text, r"Exec\w+|Environment|WorkingDirectory")
+    lines = list_commands(path, text, rf"{RUNS}|Environment|WorkingDirectory")
     return "\n".join(re.sub(_NAME_OF_SETTING, "", line) for _number, line in lines)
 
 

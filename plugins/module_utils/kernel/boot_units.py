@@ -13,6 +13,8 @@ _SETTING = re.compile(r"[A-Za-z]\w*[ \t]*=.*")
 _WITH_COMMANDS = ("Service", "Socket")
 _AT_START = ("ExecCondition", "ExecStartPre", "ExecStart", "ExecStartPost")
 _AT_STOP = ("ExecStop", "ExecStopPost")
+RUNS = r"Exec\w+|Standard(?:Output|Error)"
+"""Settings that run something, or have systemd open a file to write to."""
 _YES = ("1", "yes", "y", "true", "t", "on")
 # A service that does no more than this has ended when the boot has, and its stop commands run.
 _BRIEF = r"[-@:+!|]*(?:\S*/)?(?:(?:ba|da)?sh|echo|env|logger|modprobe|sysctl|tee|true)\b"
@@ -184,7 +186,7 @@ def _find_last(settings: Iterable[Setting], name: str) -> str:
     return next((one.value for one in reversed(list(settings)) if one.name == name), "")
 
 
-def list_commands(path: str, text: str, wanted: str = r"Exec\w+") -> Iterator[tuple[int, str]]:
+def list_commands(path: str, text: str, wanted: str = RUNS) -> Iterator[tuple[int, str]]:
     """Yield the lines of a unit that a boot runs, or other settings, with their numbers."""
     settled = text if is_settled(text) else settle_unit({path: text})[path]
     lines = settled.split("\n")
