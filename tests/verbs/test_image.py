@@ -1012,3 +1012,42 @@ def test_a_word_for_the_kernel_keeps_fstab_from_dev_shm(tmp_path: Path, word: st
     assert finding.outlook.after_boot == "unknown"
     told = f'/etc/kernel/cmdline:1 "{word}" may keep systemd from applying /etc/fstab to /dev/shm'
     assert finding.observation.reason.startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("stack", "gecos", "status"),
+    [
+        ("pam_umask.so", "Al,,,,ulimit=100", "unknown"),
+        ("pam_umask.so", "ULIMIT=100,Al", "unknown"),
+        ("pam_umask.so", "Al,,,,umask=022", "pass"),
+        ("pam_unix.so", "Al,,,,ulimit=100", "pass"),
+    ],
+)
+def test_a_limit_in_the_line_of_a_user(tmp_path: Path, stack: str, gecos: str, status: str) -> None:
+    files = {
+        LIMITS_CONF: "alice - fsize unlimited\n",
+        "/etc/passwd": f"root:x:0:0::/:/bin/sh\nalice:x:1001:1001:{gecos}:/:/bin/sh\n",
+        SSHD_STACK: f"session required pam_limits.so\nsession optional {stack}\n",
+    }
+    found = check(tmp_path, users("alice", fsize="unlimited"), files).findings
+    assert {one.outlook.after_boot for one in found} == {status}
+
+
+@pytest.mark.parametrize(
+    ("stated", "told"),
+    [
+        ('"storage-driver": "overlay2"', ""),
+        ('"storage-driver": "foo"', f"{DAEMON}: no storage-driver 'foo' is known"),
+        ('"userns-remap": "default"', ""),
+        ('"userns-remap": "alice"', ""),
+        ('"userns-remap": "1001:1001"', ""),
+        ('"userns-remap": "root"', f"{DAEMON}: userns-remap 'root' is not in /etc/subuid"),
+        ('"userns-remap": "nobodyx"', f"{DAEMON}: userns-remap 'nobodyx' is not in /etc/passwd"),
+    ],
+)
+def test_a_dockerd_that_may_not_start(tmp_path: Path, stated: str, told: str) -> None:
+    ranges = dict.fromkeys(("/etc/subuid", "/etc/subgid"), "alice:100000:65536\n")
+    files = {DAEMON: f'{{"default-shm-size": "8G", {stated}}}', **ranges}
+    (finding,) = check(tmp_path, SHM, files).findings
+    assert finding.outlook.after_boot == ("unknown" if told else "pass")
+    assert not told or finding.observation.reason.startswith(told)

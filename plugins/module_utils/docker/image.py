@@ -13,6 +13,7 @@ from ..kernel.tree_read import TreeBoot
 from ..systemd.unit_file import merge_units
 from ..systemd.unit_read import read_unit_files
 from .causes import find_docker_causes
+from .daemon_doubts_read import find_daemon_doubt
 from .dockerd_flags import find_start, starts_program
 from .model import find_obstacles, foretell, predict
 from .site import Site
@@ -33,7 +34,7 @@ def foresee_docker(asked: ContainerPolicy, tree: Tree) -> Foretold:
     boot = tree.at(TreeBoot)
     world = read_world(tree.root, boot.nr_open)
     highest = world._replace(nr_open=boot.nr_open_at_most)
-    doubt = find_doubt(tree.root, UNIT, "dockerd")
+    doubt = find_doubt(tree.root, UNIT, "dockerd") or find_daemon_doubt(world, tree.root)
     for one in wanted:
         if one.item == TASKS:
             yield one, Forecast(UNKNOWN, reason="what starts it decides, and the slice above it")
