@@ -29,6 +29,7 @@ from mlhost_limits.kernel import (
     boot_presets,
     boot_scripts,
     boot_shell,
+    boot_specifiers,
     boot_units,
     sysctl_conf,
     tuned_profile,
@@ -94,7 +95,7 @@ def read_scripts(text: str) -> None:
         boot_calls.find_called(path, text)
         boot_calls.find_words(path, text)
         boot_calls.find_loaded(path, text)
-    boot_calls.put_instances("/etc/systemd/system/a@.service", text, ["a@b.service"])
+    boot_specifiers.put_specifiers("/etc/systemd/system/a@.service", text, ["a@b.service"])
     boot_calls.is_interpreted("/opt/a", text)
     boot_calls.find_parts(text)
     boot_shell.put_folders("/opt/a", text)

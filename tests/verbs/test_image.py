@@ -972,3 +972,82 @@ def test_no_line_is_glued_to_one_without_its_end(
     result = check(tmp_path, users("root", **NOFILE), files)
     commands = [one for cause in result.findings[0].causes for one in cause.remedy.commands]
     assert commands[-1][-1] == f"{start} 'root soft nofile 65536' >> {site}"
+
+
+@pytest.mark.parametrize(
+    ("lines", "name", "status"),
+    [
+        ("* hard maxlogins 0\n", "alice", "unknown"),
+        ("@alice - maxsyslogins 0\n", "alice", "unknown"),
+        ("alice soft maxlogins 0\n", "alice", "unknown"),
+        ("alice - maxlogins 0\nalice - maxlogins 5\n", "alice", "pass"),
+        ("@other - maxlogins 0\n", "alice", "pass"),
+        ("* hard maxlogins 0\nroot - maxlogins 0\n", "root", "pass"),
+    ],
+)
+def test_nobody_passes_who_may_have_no_login(
+    tmp_path: Path, lines: str, name: str, status: str
+) -> None:
+    files = {LIMITS_CONF: f"{GOOD}{lines}", "/etc/group": "root:x:0:\nalice:x:1001:\nother:x:5:\n"}
+    found = check(tmp_path, users(name, **NOFILE), files).findings
+    assert {one.outlook.after_boot for one in found} == {status}
+    told = f"refuses every login of {name}"
+    assert all((told in one.observation.reason) is (status == "unknown") for one in found)
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "fstab=no",
+        "systemd.mount-extra=tmpfs:/dev/shm:tmpfs:size=64M",
+        "systemd.mask=systemd-remount-fs",
+    ],
+)
+def test_a_word_for_the_kernel_keeps_fstab_from_dev_shm(tmp_path: Path, word: str) -> None:
+    files = {
+        "/etc/fstab": "tmpfs /dev/shm tmpfs size=8g 0 0\n",
+        "/etc/kernel/cmdline": f"quiet {word}\n",
+    }
+    (finding,) = check(tmp_path, {"shared_memory": {"size": "8GiB"}}, files).findings
+    assert finding.outlook.after_boot == "unknown"
+    told = f'/etc/kernel/cmdline:1 "{word}" may keep systemd from applying /etc/fstab to /dev/shm'
+    assert finding.observation.reason.startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("stack", "gecos", "status"),
+    [
+        ("pam_umask.so", "Al,,,,ulimit=100", "unknown"),
+        ("pam_umask.so", "ULIMIT=100,Al", "unknown"),
+        ("pam_umask.so", "Al,,,,umask=022", "pass"),
+        ("pam_unix.so", "Al,,,,ulimit=100", "pass"),
+    ],
+)
+def test_a_limit_in_the_line_of_a_user(tmp_path: Path, stack: str, gecos: str, status: str) -> None:
+    files = {
+        LIMITS_CONF: "alice - fsize unlimited\n",
+        "/etc/passwd": f"root:x:0:0::/:/bin/sh\nalice:x:1001:1001:{gecos}:/:/bin/sh\n",
+        SSHD_STACK: f"session required pam_limits.so\nsession optional {stack}\n",
+    }
+    found = check(tmp_path, users("alice", fsize="unlimited"), files).findings
+    assert {one.outlook.after_boot for one in found} == {status}
+
+
+@pytest.mark.parametrize(
+    ("stated", "told"),
+    [
+        ('"storage-driver": "overlay2"', ""),
+        ('"storage-driver": "foo"', f"{DAEMON}: no storage-driver 'foo' is known"),
+        ('"userns-remap": "default"', ""),
+        ('"userns-remap": "alice"', ""),
+        ('"userns-remap": "1001:1001"', ""),
+        ('"userns-remap": "root"', f"{DAEMON}: userns-remap 'root' is not in /etc/subuid"),
+        ('"userns-remap": "nobodyx"', f"{DAEMON}: userns-remap 'nobodyx' is not in /etc/passwd"),
+    ],
+)
+def test_a_dockerd_that_may_not_start(tmp_path: Path, stated: str, told: str) -> None:
+    ranges = dict.fromkeys(("/etc/subuid", "/etc/subgid"), "alice:100000:65536\n")
+    files = {DAEMON: f'{{"default-shm-size": "8G", {stated}}}', **ranges}
+    (finding,) = check(tmp_path, SHM, files).findings
+    assert finding.outlook.after_boot == ("unknown" if told else "pass")
+    assert not told or finding.observation.reason.startswith(told)

@@ -45,6 +45,8 @@ CODES = {
 UNIT = "crio.service"
 _LIMITS_FILE = f"{DROP_INS}/95-limits.conf"
 _RESTART = ("systemctl", "restart", UNIT)
+ELSEWHERE = ("config", "config-dir")
+"""The options that have other files read."""
 _KEEP = "start running pods anew"
 
 
@@ -72,7 +74,7 @@ def find_crio_causes(
     wanted: Requirement, facts: CrioFacts, policy: ContainerPolicy
 ) -> tuple[Cause, ...]:
     """Return what keeps a new container from what is asked; nothing where the files would do."""
-    option = facts.options.get(OPTIONS[TASKS_KEY if wanted.item == TASKS else LIMITS_KEY])
+    option = find_option(wanted, facts)
     if facts.broken:
         return (_blame_broken(facts.broken),)
     if option:
@@ -86,6 +88,12 @@ def find_crio_causes(
     return found or tuple(_blame_age(facts))
 
 
+def find_option(wanted: Requirement, facts: CrioFacts) -> str:
+    """Return the option of crio's that counts instead of its files; or nothing."""
+    names = (*ELSEWHERE, OPTIONS[TASKS_KEY if wanted.item == TASKS else LIMITS_KEY])
+    return next((facts.options[name] for name in names if name in facts.options), "")
+
+
 def find_given(wanted: Requirement, given: Defaults) -> int | None:
     """Return what the files give a new container; ``None`` where they do not say."""
     if wanted.item == TASKS:
@@ -96,8 +104,10 @@ def find_given(wanted: Requirement, given: Defaults) -> int | None:
 
 def foresee(wanted: Requirement, facts: CrioFacts) -> str:
     """Return whether a new container will meet this; empty where the files do not say."""
-    if facts.broken:
+    if facts.broken and facts.options.keys().isdisjoint(ELSEWHERE):
         return FAIL
+    if find_option(wanted, facts):
+        return ""
     starts = not find_excess(facts.stated, facts)
     value = find_given(wanted, facts.defaults)
     if wanted.item == START or not starts:

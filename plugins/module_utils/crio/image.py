@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 from ..containers.findings import require_container
-from ..core.finding import FAIL, UNKNOWN
+from ..core.finding import FAIL, PASS, UNKNOWN
 from ..core.forecast import Forecast, skip
 from ..core.report import START
+from ..docker.image import find_doubt
 from ..kernel.tree_read import TreeBoot
 from ..podman.containers_conf import ConfError
-from .causes import CrioFacts, find_crio_causes, find_given, foresee
+from .causes import UNIT, CrioFacts, find_crio_causes, find_given, find_option, foresee
 from .crio_conf import read_all
-from .read import PROGRAMS, read_conf_files
+from .read import PROGRAMS, read_conf_files, read_unit_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ def foresee_crio(asked: ContainerPolicy, tree: Tree) -> Foretold:
         yield from skip(wanted, "no crio in this image")
         return
     boot = tree.at(TreeBoot)
-    facts = CrioFacts((), boot.nr_open)
+    facts = CrioFacts((), boot.nr_open, options=read_unit_options(tree.root))
+    doubt = find_doubt(tree.root, UNIT, "crio")
     try:
         facts = facts._replace(stated=read_all(read_conf_files(tree.root)))
     except ConfError as error:
@@ -36,6 +38,11 @@ def foresee_crio(asked: ContainerPolicy, tree: Tree) -> Foretold:
         status = foresee(one, facts)
         if status != foresee(one, facts._replace(nr_open=boot.nr_open_at_most)):
             yield one, Forecast(UNKNOWN, reason=boot.nr_open_doubt)
+            continue
+        option = find_option(one, facts)
+        if (option and not status) or (doubt and status == PASS):
+            says = f"crio is started with {option}, which counts instead of its files"
+            yield one, Forecast(UNKNOWN, reason=says if option else doubt)
             continue
         causes = find_crio_causes(one, facts, asked) if status == FAIL else ()
         if status == FAIL and not causes:

@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..containers.read import read_words
 from ..core.values import Rlimit
 from ..docker.api_read import exchange
+from ..docker.dockerd_flags import find_words
+from ..docker.unit_read import read_environment
 from ..host.daemons import is_daemon, is_in_unit
 from ..host.door import read_kernel_file
 from ..host.files import list_folder, read_text, under
 from ..host.look import Process, may_raise, read_limits
 from ..podman.containers_conf import Stated
-from .causes import UNIT
+from ..systemd.unit_read import read_unit
+from .causes import ELSEWHERE, UNIT
 from .crio_conf import DROP_INS, MAIN, read_conf
 
 PROGRAMS = ("/usr/bin/crio", "/usr/local/bin/crio")
@@ -22,7 +25,8 @@ TOLD = "crio's own answer"
 _SOCKET = "/run/crio/crio.sock"
 _DEEPEST = 8
 _SHORT = {"c": "config", "d": "config-dir"}
-_NAMES = ("default-ulimits", "pids-limit", "config", "config-dir")
+_NAMES = ("default-ulimits", "pids-limit", *ELSEWHERE)
+_USUAL = dict(zip(ELSEWHERE, (MAIN, DROP_INS)))
 
 
 def find_crio(processes: Iterable[Process]) -> Process | None:
@@ -55,21 +59,46 @@ def read_options(pid: int, proc: str = "/proc") -> dict[str, str]:
 
     A variable stands for an option that is not given: ``CONTAINER_PIDS_LIMIT``.
     """
-    found: dict[str, str] = {}
     try:
         content = read_kernel_file(f"{proc}/{pid}/environ")
     except OSError:
         content = b""
-    for row in os.fsdecode(content).split("\0"):
-        name = row.partition("=")[0].replace("CONTAINER_", "", 1).replace("_", "-").lower()
-        if row.startswith("CONTAINER_") and name in _NAMES:
-            found[name] = row
-    words = read_words(pid, proc)
-    for word, after in zip(words[1:], [*words[2:], ""]):
+    rows = [(row, "") for row in os.fsdecode(content).split("\0")]
+    return _pick_options(rows, [(word, "") for word in read_words(pid, proc)[1:]])
+
+
+def read_unit_options(root: str) -> dict[str, str]:
+    """Return the options that the unit of a tree gives crio, and where each is given.
+
+    :raises ValueError: If a line cannot be split into words.
+    """
+    settings = [one for one in read_unit(UNIT, root) if one.section == "Service"]
+    environment = read_environment(settings, root)
+    rows = [
+        (f"{name}={one.value}", f" of {one.path}:{one.line}") for name, one in environment.items()
+    ]
+    words = find_words(settings, environment)
+    return _pick_options(rows, [(word, f" of {path}:{line}") for word, path, line in words])
+
+
+def _pick_options(
+    rows: Iterable[tuple[str, str]], words: Sequence[tuple[str, str]]
+) -> dict[str, str]:
+    """Return the options by name; one that says what holds anyhow is left out.
+
+    :param rows: The variables, each with its place; ``words``: the words of the command line.
+    """
+    found: dict[str, str] = {}
+    for row, place in rows:
+        name, _sign, value = row.partition("=")
+        name = name.replace("CONTAINER_", "", 1).replace("_", "-").lower()
+        if row.startswith("CONTAINER_") and name in _NAMES and _USUAL.get(name) != value:
+            found[name] = f"{row}{place}"
+    for (word, place), (after, _place) in zip(words, [*words[1:], ("", "")]):
         name, sign, value = word.lstrip("-").partition("=")
-        name = _SHORT.get(name, name)
-        if word.startswith("-") and name in _NAMES:
-            found[name] = f"--{name}={value if sign else after}"
+        name, value = _SHORT.get(name, name), value if sign else after
+        if word.startswith("-") and name in _NAMES and _USUAL.get(name) != value:
+            found[name] = f"--{name}={value}{place}"
     return found
 
 

@@ -75,11 +75,19 @@ def parse_flags(words: Iterable[tuple[str, str, int]]) -> list[Flag]:
 
 
 def find_flags(settings: Iterable[Setting], environment: Mapping[str, Setting]) -> list[Flag]:
-    """Return the flags that a unit gives dockerd: those of ``ExecStart=``, variables expanded.
-
-    A flag that comes out of a variable has the place where the variable is set.
+    """Return the flags that a unit gives dockerd, each with its place.
 
     :param settings: Of the section ``Service``, drop-ins merged in.
+    """
+    return parse_flags(find_words(settings, environment))
+
+
+def find_words(
+    settings: Iterable[Setting], environment: Mapping[str, Setting]
+) -> list[tuple[str, str, int]]:
+    """Return the words that follow the program in ``ExecStart=``, variables expanded.
+
+    A word that comes out of a variable has the place where the variable is set.
     """
     from ..systemd.unit_file import (  # Long; a running daemon needs none of it.
         expand_word,
@@ -94,7 +102,7 @@ def find_flags(settings: Iterable[Setting], environment: Mapping[str, Setting]) 
             used = re.search(r"\$\{?(\w+)", word)
             origin = environment.get(used[1], start) if used else start
             words += [(part, origin.path, origin.line) for part in expand_word(word, values)]
-    return parse_flags(words)
+    return words
 
 
 def find_start(settings: Iterable[Setting]) -> Setting | None:
@@ -103,11 +111,11 @@ def find_start(settings: Iterable[Setting]) -> Setting | None:
     return starts[-1] if starts else None
 
 
-def starts_dockerd(settings: Iterable[Setting]) -> bool:
-    """Tell whether a unit starts dockerd itself, so that it has no flags but those of the unit."""
+def starts_program(settings: Iterable[Setting], program: str) -> bool:
+    """Tell whether a unit starts that itself, so that it has no flags but those of the unit."""
     start = find_start(settings)
     words = start.value.lstrip("-@:+!|").split() if start else []
-    return bool(words) and words[0].rpartition("/")[2] == "dockerd"
+    return bool(words) and words[0].rpartition("/")[2] == program
 
 
 def find_socket(flags: Iterable[Flag], default: str = SOCKET_PATH) -> str:

@@ -13,7 +13,8 @@ from ..kernel.tree_read import TreeBoot
 from ..systemd.unit_file import merge_units
 from ..systemd.unit_read import read_unit_files
 from .causes import find_docker_causes
-from .dockerd_flags import find_start, starts_dockerd
+from .daemon_doubts_read import find_daemon_doubt
+from .dockerd_flags import find_start, starts_program
 from .model import find_obstacles, foretell, predict
 from .site import Site
 from .unit_read import PROGRAMS, UNIT, read_world
@@ -33,7 +34,7 @@ def foresee_docker(asked: ContainerPolicy, tree: Tree) -> Foretold:
     boot = tree.at(TreeBoot)
     world = read_world(tree.root, boot.nr_open)
     highest = world._replace(nr_open=boot.nr_open_at_most)
-    doubt = find_doubt(tree.root)
+    doubt = find_doubt(tree.root, UNIT, "dockerd") or find_daemon_doubt(world, tree.root)
     for one in wanted:
         if one.item == TASKS:
             yield one, Forecast(UNKNOWN, reason="what starts it decides, and the slice above it")
@@ -51,16 +52,16 @@ def foresee_docker(asked: ContainerPolicy, tree: Tree) -> Foretold:
         yield one, Forecast(status, value, None, causes, "what containerd has decides")
 
 
-def find_doubt(root: str) -> str:
-    """Return why a tree does not tell how its dockerd will be started; or nothing."""
-    main, dropins = read_unit_files(UNIT, root)
+def find_doubt(root: str, unit: str, program: str) -> str:
+    """Return why a tree does not tell how its daemon will be started; or nothing."""
+    main, dropins = read_unit_files(unit, root)
     if main is None:
         return ""
     settings = merge_units(main, dropins)
     start = find_start(settings)
     if start is None:
-        return f"{UNIT} is masked, or starts nothing"
-    if starts_dockerd(settings):
+        return f"{unit} is masked, or starts nothing"
+    if starts_program(settings, program):
         return ""
     at = Declaration(start.path, start.line, f"ExecStart={start.value}", "")
-    return f"{cite(at)} may give dockerd flags of its own"
+    return f"{cite(at)} may give {program} flags of its own"

@@ -20,7 +20,7 @@ from ..systemd.limits import read_manager_limits, read_unit_limits
 from ..systemd.unit_file import merge_units
 from ..systemd.unit_read import UnitFiles, read_manager_files, read_unit_files
 from .api_read import Daemon, ask, find_containerd, find_daemon
-from .dockerd_flags import CONFIG_PATH, Flag, find_config_path, find_socket, starts_dockerd
+from .dockerd_flags import CONFIG_PATH, Flag, find_config_path, find_socket, starts_program
 from .model import UnitLimit
 from .unit_read import find_unit_flags, read_daemon_json
 
@@ -94,7 +94,7 @@ class DockerRead:
             return self.running_flags
         settings = merge_units(*self.unit_files)
         flags = tuple(find_unit_flags(settings))
-        return flags if flags or starts_dockerd(settings) else self.running_flags
+        return flags if flags or starts_program(settings, "dockerd") else self.running_flags
 
     @cached_property
     def flag_files(self) -> dict[str, str]:

@@ -9,11 +9,12 @@ from ..core.quote import one_line
 from ..core.resolved import Effect, describe
 from ..core.values import ITEMS, UNLIMITED, Bound
 from ..kernel.tree_read import TreeBoot
+from .daemon_doubts_read import find_daemon_doubt
 from .daemon_json import read_defaults
 from .flags import read_flag_defaults
 from .image import find_doubt
 from .model import find_obstacles
-from .unit_read import read_world
+from .unit_read import UNIT, read_world
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def resolve_docker(tree: Tree) -> Iterator[dict[str, object]]:
         yield {"place": PLACE, "reason": f"{one_line(one.text)}{told}"}
     if any(one.stops == "dockerd" for one in obstacles):
         return  # Nothing that it states counts, and it may be no JSON.
-    doubt = find_doubt(tree.root)
+    doubt = find_doubt(tree.root, UNIT, "dockerd") or find_daemon_doubt(world, tree.root)
     effect = Effect(None, doubt) if doubt else None
     effect = Effect(None, _STOPS[obstacles[0].stops]) if obstacles else effect
     for default in [*read_defaults(world.text or "", world.path), *read_flag_defaults(world.flags)]:

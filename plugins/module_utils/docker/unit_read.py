@@ -84,6 +84,11 @@ def find_unit_flags(stated: Sequence[Setting], root: str = "/") -> list[Flag]:
     :raises ValueError: If a line cannot be split into words.
     """
     settings = [setting for setting in stated if setting.section == "Service"]
+    return find_flags(settings, read_environment(settings, root))
+
+
+def read_environment(settings: Sequence[Setting], root: str = "/") -> dict[str, Setting]:
+    """Return the variables that a unit gives its program, by name, files read last."""
     environment = {}
     for setting in settings:
         if setting.key == "Environment":
@@ -93,7 +98,7 @@ def find_unit_flags(stated: Sequence[Setting], root: str = "/") -> list[Flag]:
             for path in _find_files(setting.value.lstrip("-"), root):
                 assigned = parse_environment_file(read_text(path, root) or "", path)
                 environment.update({entry.key: entry for entry in assigned})
-    return find_flags(settings, environment)
+    return environment
 
 
 UNIT = "docker.service"

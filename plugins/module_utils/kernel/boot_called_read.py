@@ -17,6 +17,7 @@ from .boot_calls import (
     find_calls,
     find_globs,
     find_parts,
+    find_rule_programs,
     find_search_folders,
     find_searched,
     find_words,
@@ -35,8 +36,8 @@ from .glob_pattern import matches_path
 
 _LOCAL_COMMANDS = ("/usr/local/sbin", "/usr/local/bin")
 """Where systemd, and the shells that it starts, look for a command first."""
-_FOLDERS_WITHOUT_COMMANDS = ("/usr/lib/", "/etc/pam.d/", "/etc/tmpfiles.d/")
-_WITHOUT_CALLS = ("/usr/lib/tmpfiles.d/", "/etc/tmpfiles.d/")
+_WITHOUT_CALLS = ("/etc/tmpfiles.d/", "/usr/local/lib/tmpfiles.d/", "/usr/lib/tmpfiles.d/")
+_FOLDERS_WITHOUT_COMMANDS = ("/usr/lib/", "/etc/pam.d/", *_WITHOUT_CALLS)
 _COMMENTS = r"(?m)^[ \t]*#.*"
 _LARGEST = 2**20
 _DEEPEST = 8  # Scripts that scripts call.
@@ -82,15 +83,12 @@ class Called:
                 waiting += [(name, called)] if called else []
         return False
 
-    def read_all(self, path: str, text: str, whole: str) -> dict[str, Script]:
-        """Return the scripts that one calls, and those that they call, by path; itself last.
-
-        :param whole: Its text once for each instance of a template.
-        """
+    def read_all(self, path: str, text: str) -> dict[str, Script]:
+        """Return the scripts that one calls, and those that they call, by path; itself last."""
         found = {path: mark(text, text)}
         if is_crowded(text):
             return found
-        waiting = deque([(path, mark(whole, text), 0)])
+        waiting = deque([(path, found[path], 0)])
         while waiting:
             caller, script, depth = waiting.popleft()
             words = mark(put_folders(caller, script), script)
@@ -105,11 +103,8 @@ class Called:
                     found[name] = mark(called, "", () if runs else {0})
                     found[name].early = is_early(text)
                     waiting.append((name, found[name], depth + 1))
-            lines = found[caller].count("\n") + 1
             numbers = find_calls(caller, words, unread)
-            found[caller] = mark(
-                found[caller], found[caller], unread={(one - 1) % lines + 1 for one in numbers}
-            )
+            found[caller] = mark(found[caller], found[caller], unread=numbers)
         found[path] = found.pop(path)
         return found
 
@@ -148,6 +143,7 @@ class Called:
         """Yield the files that a script runs because of the folder in which they lie."""
         for folder in find_parts(text) if "run-parts" in text else ():
             yield from self._list_or_note(folder)
+        yield from find_rule_programs(text)
         for folder in find_searched(text):
             yield from self._list_below(folder)
         for folder in find_search_folders(text) if "PATH" in text else ():

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache, partial
 
 from .boot_shell import Line, find_comment, find_dependent, is_command, list_bare, put_folders
-from .boot_units import is_doubtful, is_settled, list_commands
+from .boot_units import RUNS, is_doubtful, is_settled, list_commands
 from .glob_pattern import matches_path
 
 CALL = r"(?:\bsystemd-)?\bsysctl\b[^#;&|]*"
@@ -20,7 +20,7 @@ _LOADED = (
     rf"(?<=\s)(?:-[a-eg-oq-z]*[pf]\s*|--load[= ]){_FILE_NAMES}",
     rf"systemd-sysctl\s+(?:-\S+\s+){{0,9}}{_FILE_NAMES}",
 )
-_FEW, _MOST_NAMES = 20, 200  # Of folders and instances; of files that a text runs from there.
+_FEW, _MOST_NAMES = 20, 200  # Of folders; of files that a text runs from there.
 _FIREWALL = "/etc/default/ufw"  # ufw(8) loads the file that it names there.
 _LOADED_BY_FIREWALL = r"(?m)^\s*IPT_SYSCTL=[\"']?(/[\w./-]+)"
 # The slash stands first, for which Python looks faster than for what may not stand before it.
@@ -47,7 +47,12 @@ _MOVES = (
 _ASKS = (
     r"\bsystemctl\s+(?:-\S+\s+)*(?:(?:re)?start|enable\s+--now)\s+([^;&|>]*)"
     r"|\bservice\s+([\w.@-]+)\s+(?:re)?start\b"
+    r"|\bSYSTEMD_WANTS\}\s*\+?=\s*\"([^\"]*)"
 )
+_IS_OPEN = re.compile("[$%]")
+_MAY_ASK = ("systemctl", "service", "SYSTEMD_WANTS")
+_OF_RULE = r"\b(?:RUN|PROGRAM|IMPORT)(?:\{program\})?\s*[+=]?=\s*\"([\w.+@-][\w./+@-]*)"
+_PROGRAMS_OF_RULES = "/usr/lib/udev"
 _SEARCHED = (
     r"\bfind\s+(?:-[HLP]\s+)?[\"']?(/[\w./+@-]*[\w+@-])/?[\"']?\s[^\n|]{0,200}?"
     r"(?:-exec(?:dir)?\s+|\|\s*xargs\s+(?:-\S+\s+)*(?:\d+\s+)?)"
@@ -55,7 +60,7 @@ _SEARCHED = (
 )
 _MOST_SEARCHED = 2**20
 _MOST_COMMANDS = 10_000
-_NAME_OF_SETTING = r"^\s*(?:Exec\w+|Environment)\s*="
+_NAME_OF_SETTING = rf"^\s*(?:{RUNS}|Environment)\s*="
 _PARTS = r"\brun-parts\b[^\n;&|]{0,99}[ \t](/[\w./-]+)"
 _WORD = r"(?<![\w./-])\w[\w.-]*"
 # A job's time, and then a user; what is set at the top of a crontab has no such field.
@@ -155,7 +160,7 @@ def join_commands(path: str, text: str) -> str:
     """Return what of a file may run something: of a unit, the values of some of its settings."""
     if not is_unit(path):
         return text
-    lines = list_commands(path, text, r"Exec\w+|Environment|WorkingDirectory")
+    lines = list_commands(path, text, rf"{RUNS}|Environment|WorkingDirectory")
     return "\n".join(re.sub(_NAME_OF_SETTING, "", line) for _number, line in lines)
 
 
@@ -240,17 +245,31 @@ def find_globs(text: str) -> set[str]:
 
 def may_ask(text: str) -> bool:
     """Tell whether a script may have a unit started whose name is plain."""
-    found = re.findall(_ASKS, text) if "systemctl" in text or "service" in text else ()
+    found = re.findall(_ASKS, text) if any(one in text for one in _MAY_ASK) else ()
     names = [name for groups in found for one in groups for name in one.split()]
-    return any("$" not in name and not name.isdigit() for name in names)
+    return any(not (_IS_OPEN.search(_name_asked(name)) or name.isdigit()) for name in names)
 
 
 def find_asked(path: str, text: str) -> set[str]:
     """Return the units that a script has started."""
-    lines = list_running(path, text) if "systemctl" in text or "service" in text else ()
+    lines = list_running(path, text) if any(one in text for one in _MAY_ASK) else ()
     found = (re.findall(_ASKS, line[: find_comment(line)]) for _number, line in lines)
     names = {name for one in found for names in one for name in " ".join(names).split()}
-    return {name if "." in name else f"{name}.service" for name in names if name[:1] != "-"}
+    return {_name_asked(name) for name in names if name[:1] != "-"}
+
+
+def _name_asked(name: str) -> str:
+    """Return a unit's whole name; the template where only a boot tells of which instance."""
+    whole = name if "." in name else f"{name}.service"
+    stem, at, instance = whole.partition("@")
+    is_open = at and _IS_OPEN.search(instance)
+    return f"{stem}@.{whole.rpartition('.')[2]}" if is_open else whole
+
+
+def find_rule_programs(text: str) -> Iterator[str]:
+    """Yield the programs of rules of udev(7) that are named without a folder."""
+    names = re.findall(_OF_RULE, text) if '="' in text else ()
+    yield from (f"{_PROGRAMS_OF_RULES}/{name}" for name in names)
 
 
 def _runs(line: str, name: str) -> bool:
@@ -344,13 +363,3 @@ def list_loaded(call: str) -> list[str]:
     """Return the files that a call of sysctl(8), or of systemd-sysctl(8), reads."""
     found = (names for pattern in _LOADED for names in re.findall(pattern, call))
     return [name.strip("\"'") for names in found for name in names.split()]
-
-
-def put_instances(path: str, text: str, started: Iterable[str]) -> str:
-    """Return a template's text, or a drop-in's of one, once for each instance that is started."""
-    if "%" not in text or "@." not in path:
-        return text
-    stem = path[: path.index("@.") + 1].rpartition("/")[2]
-    named = sorted(one for one in started if one.startswith(stem))[:_FEW]
-    instances = [one[len(stem) :].rpartition(".")[0] for one in named]
-    return "\n".join(text.replace("%i", one).replace("%I", one) for one in instances)

@@ -8,13 +8,21 @@ from collections.abc import Iterator, Mapping
 
 from ..core.values import Declaration
 
-MATTERS = re.compile(r"sysctl[./]|systemd\.(?:mask|wants|run|set_credential)|blacklist=")
-"""What a file of a boot loader has that may set a sysctl, or keep one from being set."""
+MATTERS = re.compile(
+    r"sysctl[./]|systemd\.(?:mask|wants|run|set_credential)|blacklist="
+    r"|\bfstab=|systemd\.mount-extra="
+)
+"""What a file of a boot loader has that may set a sysctl, or keep one from being set, or mounts."""
 
 _DOUBTS = (
     r"systemd\.mask=systemd-sysctl(?:\.service)?(?=[\s\"',]|$)"
     r"|systemd\.set_credential(?:_binary)?=(?:sysctl|tmpfiles)\.extra:[^\s\"']*"
     r"|systemd\.run=\S*"
+)
+_MOUNTS = (
+    r"(?<![\w.-])(?:fstab=(?:0|n|no|f|false|off)(?=[\s\"',]|$)"
+    r"|systemd\.mount-extra=[^\s\"',]*:/dev/shm[^\s\"',]*"
+    r"|systemd\.mask=systemd-remount-fs(?:\.service)?(?=[\s\"',]|$))"
 )
 _WANTS = r"(?<![\w.])systemd\.wants=([\w@.:-]+)"
 _STOPS = r"(?<![\w.])(?:modprobe\.|module_)blacklist=([\w,-]+)"
@@ -32,6 +40,11 @@ def _find(pattern: str, texts: Mapping[str, str]) -> Iterator[tuple[Declaration,
 def find_loader_doubts(texts: Mapping[str, str]) -> Iterator[Declaration]:
     """Yield the words that may have a boot set other sysctls than its files state."""
     return (at for at, _found in _find(rf"(?<![\w.])(?:{_DOUBTS})", texts))
+
+
+def find_loader_mounts(texts: Mapping[str, str]) -> Iterator[Declaration]:
+    """Yield the words with which a boot may mount something else at /dev/shm than fstab says."""
+    return (at for at, _found in _find(_MOUNTS, texts))
 
 
 def find_loader_units(texts: Mapping[str, str]) -> list[str]:

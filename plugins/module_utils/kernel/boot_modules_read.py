@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..core.values import Declaration, NamedTuple
-from ..host.files import leave_out_run, read_folder
+from ..host.files import read_folder
+from .boot_folders_read import list_folders
 from .boot_loader import find_loader_stops
 from .boot_modules import find_hidden, find_loads, find_stops, pick_strongest
 from .boot_units_read import find_mask
 
-_TOPS = ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib")
 _LOADER = "systemd-modules-load.service"
 
 
@@ -27,9 +27,9 @@ def read_modules(root: str, loader: Mapping[str, str]) -> Modules:
 
     :param loader: The boot loader's files.
     """
-    layers = [read_folder(one, root) for one in _list_folders("modules-load.d", root)]
+    layers = [read_folder(one, root) for one in list_folders("modules-load.d", root)]
     loads = find_loads(pick_strongest(layers))
-    rules = pick_strongest([read_folder(one, root) for one in _list_folders("modprobe.d", root)])
+    rules = pick_strongest([read_folder(one, root) for one in list_folders("modprobe.d", root)])
     words = find_loader_stops(loader)
     mask = find_mask(_LOADER, root) or words.pop("", None)
     stops = {**find_hidden(layers), **find_stops(rules), **words}
@@ -37,7 +37,3 @@ def read_modules(root: str, loader: Mapping[str, str]) -> Modules:
     if mask:
         hidden.update(dict.fromkeys(loads, mask))
     return Modules(loads - hidden.keys(), hidden)
-
-
-def _list_folders(name: str, root: str) -> list[str]:
-    return leave_out_run([f"{top}/{name}" for top in _TOPS], root)

@@ -19,6 +19,7 @@ from ..write.cache import FOLDER, keep_cached, read_cached
 
 READERS = (
     *(
+        "boot_applier_read",
         "boot_called_read",
         "boot_calls",
         "boot_changes",
@@ -28,6 +29,7 @@ READERS = (
         "boot_conditions_read",
         "boot_credentials",
         "boot_credentials_read",
+        "boot_folders_read",
         "boot_loader",
     ),
     *(
@@ -47,12 +49,14 @@ READERS = (
         "boot_scripts",
         "boot_scripts_read",
         "boot_shell",
+        "boot_specifiers",
     ),
     *(
         "boot_units",
         "boot_units_read",
     ),
     *("glob_pattern", "../host/door", "../host/files", "../shared_memory/boot_mounts"),
+    "../core/systemd_text",
 )
 """The files beside this one that decide."""
 _SETTLED = 2.0  # Seconds after which what changes gets another time than it had.

@@ -11,6 +11,7 @@ from functools import cached_property
 from ..core.distribution import find_distribution
 from ..core.values import Declaration
 from ..host.files import follow_links, list_folder, read_os_release, read_text, under
+from .boot_applier_read import find_applier_doubts
 from .boot_conditions_read import judge_conditions
 from .boot_credentials import Credentials
 from .boot_credentials_read import read_credentials
@@ -87,6 +88,11 @@ class BootRead:
     @cached_property
     def stop(self) -> Declaration | None:
         return find_stop(self.command_line, self.root)
+
+    @cached_property
+    def applier_doubts(self) -> tuple[Declaration, ...]:
+        """Return the lines on account of which systemd-sysctl may not apply each file."""
+        return () if self.stop else tuple(find_applier_doubts(self.root))
 
     @cached_property
     def tuned(self) -> Tuned | None:

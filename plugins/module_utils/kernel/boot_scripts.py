@@ -18,11 +18,15 @@ from .boot_credentials import Credentials
 from .boot_loads import FILES, GIVEN, OTHERS, find_made, judge_loads
 from .boot_names import is_joined, may_name
 from .boot_shell import put_braces
+from .boot_specifiers import find_written
 from .boot_units import is_doubtful, is_early, is_settled, list_unread
 from .glob_pattern import expand_braces, matches_path
 from .sysctl_conf import parse_sysctl_conf, parse_sysctl_number
 
 _TMPFILES = "tmpfiles.d"
+_MAKES, _LEAVES = ("f", "F"), ("x", "X", "r", "R")
+_WRITES = ("w", *_MAKES)
+"""Types of lines of tmpfiles.d(5): but for those that make a file, the first of a path counts."""
 _LONGEST = 4096  # Characters; to read a line word by word takes the square of its length.
 _ONCE = (
     *("/etc/cloud/", "/var/lib/cloud/seed/", "/var/lib/cloud/scripts/vendor/"),
@@ -60,7 +64,7 @@ class ScriptWrite(NamedTuple):
     The value of ``at`` is what it sets: a number as text, or nothing where that is not plain.
     ``before`` and ``after`` are the parts of the line around it, of the command that does so.
     ``loads`` says that it has procps read the files again instead, ``depends`` that it does so
-    where a condition holds.
+    where a condition holds. ``blocks`` says instead that no file may be applied on its account.
     """
 
     at: Declaration
@@ -68,6 +72,7 @@ class ScriptWrite(NamedTuple):
     after: str = ""
     loads: bool = False
     depends: bool = False
+    blocks: bool = False
 
 
 class _Written(NamedTuple):
@@ -84,11 +89,12 @@ def find_script_writes(key: str, texts: Mapping[str, str]) -> Iterator[ScriptWri
     :param texts: Text of what runs at boot, by path; of units, the whole file.
     """
     loaded = {name for path, text in texts.items() for name in find_loaded(path, text)}
+    taken: dict[str, str] = {}
     for path, text in texts.items():
         if path in loaded:
             yield from _find_settings(key, path, text)
         elif path.rpartition("/")[0].endswith(_TMPFILES):
-            yield from _find_in_tmpfiles(key, path, text)
+            yield from _find_in_tmpfiles(key, path, text, taken)
         elif is_crowded(text):
             yield from _find_first(key, path, text)
         else:
@@ -103,7 +109,7 @@ def find_credential_writes(key: str, credentials: Credentials) -> Iterator[Scrip
             if line.key != key and fnmatchcase(key, line.key):
                 yield ScriptWrite(Declaration(path, line.line, line.text, ""))
     for path, text in credentials.tmpfiles.items():
-        yield from _find_in_tmpfiles(key, path, text)
+        yield from _find_in_tmpfiles(key, path, text, {})
     yield from (ScriptWrite(one._replace(value="")) for one in credentials.unclear)
 
 
@@ -121,7 +127,8 @@ def _find_in_script(
         yield ScriptWrite(Declaration(path, change, text.split("\n")[change - 1], ""))
     tails = _find_tails(key, text) if names_it else ()
     made = find_calls(path, text, find_made(text)) if names_it else ()
-    for number, line, bare, runs, depends in list_lines(path, text, is_settled(text)):
+    for number, put, bare, runs, depends in list_lines(path, text, is_settled(text)):
+        line = find_written(text, number, put)
         is_about = _concerns(bare, last) or "$" in bare
         if number not in unread and number not in made and not is_about:
             continue
@@ -156,18 +163,37 @@ def _concerns(line: str, last: str) -> bool:
     )
 
 
-def _find_in_tmpfiles(key: str, path: str, text: str) -> Iterator[ScriptWrite]:
-    """Yield the lines of tmpfiles.d(5) that write to a key's file, of which they match the path."""
+def _find_in_tmpfiles(
+    key: str, path: str, text: str, taken: dict[str, str]
+) -> Iterator[ScriptWrite]:
+    """Yield the lines of tmpfiles.d(5) that write to a key's file, of which they match the path.
+
+    :param taken: What the first line for each path says, of those of this file and before it:
+        another that says otherwise is ignored, save one that appends.
+    """
     file = f"/proc/sys/{key.replace('.', '/')}"
     for number, line in enumerate(text.split("\n"), 1):
-        words = line.split(None, 6)
-        if len(words) < 7 or words[0][0] not in "wfF":
+        kind, name, value = _split_tmpfiles(line)
+        is_write = kind[:1] in _WRITES and value != ""
+        if not (is_write or kind[:1] in _LEAVES) or not _covers(name, file):
             continue
-        name, value = words[1].strip("\"'"), words[6].strip().strip("\"'")
-        if name == file or any(matches_path(one, file) for one in expand_braces(name)):
-            is_plain = words[0][0] == "w" and parse_sysctl_number(value) is not None
+        is_first = kind[0] in _MAKES or taken.setdefault(name, value) == value
+        if is_write and (is_first or "+" in kind):
+            is_plain = kind[0] == "w" and parse_sysctl_number(value) is not None
             at = Declaration(path, number, line, value if is_plain else "")
             yield ScriptWrite(at, line[: line.rindex(value)] if is_plain else "")
+
+
+def _split_tmpfiles(line: str) -> tuple[str, str, str]:
+    """Return the type of a line of tmpfiles.d(5), its path and its argument."""
+    words = line.split(None, 6)
+    kind, name = words[:2] if len(words) > 1 else ("", "")
+    value = words[6].strip() if len(words) > 6 else ""
+    return kind, name.strip("\"'"), value.strip("\"'")
+
+
+def _covers(name: str, file: str) -> bool:
+    return name == file or any(matches_path(one, file) for one in expand_braces(name))
 
 
 def _find_tails(key: str, text: str) -> list[str]:

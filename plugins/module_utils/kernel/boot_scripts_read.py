@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from ..core.distribution import Distribution
 from ..host.files import list_folder, read_distribution, read_each, read_text, under
 from .boot_called_read import Called
-from .boot_calls import find_asked, find_loaded, is_crowded, put_instances
+from .boot_calls import find_asked, find_loaded, is_crowded
 from .boot_cloud_read import FOLDERS, SCRIPT_FOLDERS, is_off, list_seeds, unpack
+from .boot_folders_read import list_strongest
 from .boot_quiet_read import Loud
 from .boot_scripts import is_about_sysctls
+from .boot_specifiers import put_specifiers
 from .boot_units import is_doubtful, list_unread, mark
 from .boot_units_read import (
     OWN_UNITS,
@@ -28,22 +30,20 @@ from .boot_units_read import (
 from .sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES
 
 _FILES = (
-    *("/etc/crontab", "/etc/anacrontab", "/var/spool/cron/crontabs/root", "/var/spool/cron/root"),
+    *("/etc/crontab", "/etc/anacrontab"),
+    *(f"/var/spool/cron/{name}root" for name in ("crontabs/", "", "tabs/")),
     *("/etc/network/interfaces", "/etc/cloud/cloud.cfg", "/etc/profile", "/etc/bash.bashrc"),
     *(f"/root/{name}" for name in (".profile", ".bash_profile", ".bash_login", ".bashrc")),
 )
 _FOLDERS = (
-    *(("/etc/cron.d", ""), ("/etc/udev/rules.d", ".rules"), ("/etc/tmpfiles.d", ".conf")),
-    *(("/etc/modprobe.d", ".conf"), ("/etc/network/interfaces.d", "")),
+    *(("/etc/cron.d", ""), ("/etc/network/interfaces.d", "")),
     *(("/etc/cloud/cloud.cfg.d", ".cfg"), ("/etc/dhcp/dhclient-enter-hooks.d", "")),
     *(("/etc/dhcp/dhclient-exit-hooks.d", ""), ("/etc/pam.d", ""), ("/etc/profile.d", ".sh")),
 )
-"""Where each file with that ending is read: crontab(5), udev(7), tmpfiles.d(5), modprobe.d(5),
-interfaces(5), cloud-init, dhclient-script(8); of logins of root, pam_exec(8) and bash(1)."""
-_FOLDERS_OF_PACKAGES = (
-    *(("/usr/lib/udev/rules.d", ".rules"), ("/usr/lib/tmpfiles.d", ".conf")),
-    ("/usr/lib/modprobe.d", ".conf"),
-)
+"""Where each file with that ending is read: crontab(5), interfaces(5), cloud-init,
+dhclient-script(8); of logins of root, pam_exec(8) and bash(1)."""
+_BY_NAME = (("udev/rules.d", ".rules"), ("tmpfiles.d", ".conf"), ("modprobe.d", ".conf"))
+"""The folders of udev(7), tmpfiles.d(5) and modprobe.d(5), where a file replaces its namesakes."""
 _PROGRAM_FOLDERS = (
     *(f"/etc/cron.{often}" for often in ("hourly", "daily", "weekly", "monthly")),
     *(f"/etc/network/if-{when}.d" for when in ("pre-up", "up")),
@@ -111,18 +111,18 @@ def _read_started(
     if loud == []:
         return found, asked
     called = Called(root)
-    texts = settle_units(scripts, started, root, called.looked)
-    wholes = {path: put_instances(path, text, started) for path, text in texts.items()}
+    settled = settle_units(scripts, started, root, called.looked)
+    texts = {path: put_specifiers(path, text, started) for path, text in settled.items()}
     if loud is None:
         loud = [
             path
-            for path, text in wholes.items()
+            for path, text in texts.items()
             if list_unread(text) or called.may_matter(path, text, is_wanted)
         ]
         if kept:
             kept.keep(loud, called.looked)
     for path in loud:
-        for name, one in called.read_all(path, texts[path], wholes[path]).items():
+        for name, one in called.read_all(path, texts[path]).items():
             asked |= find_asked(name, one)
             is_new = name not in found or is_doubtful(found[name])
             if is_new and (is_wanted(one) or one.unread):
@@ -173,9 +173,11 @@ def _list_scripts(root: str, started: Mapping[str, bool], of_packages: bool) -> 
     left_out = (*(_OF_CRON if no_cron else ()), *(FOLDERS if is_off(root) else ()))
     distribution = read_distribution(root)
     heeds = _find_heeded(distribution)
-    for folder, end in (*_FOLDERS, *(_FOLDERS_OF_PACKAGES if of_packages else ())):
+    for folder, end in _FOLDERS:
         names = list_folder(folder, root) if not f"{folder}/".startswith(left_out) else []
         yield from (f"{folder}/{one}" for one in names if one.endswith(end) and heeds(folder, one))
+    for name, end in _BY_NAME:
+        yield from list_strongest(name, end, root, of_packages)
     files = (*_FILES, *list_seeds(root))
     yield from (one for one in files if not one.startswith(left_out))
     if re.search(_UFW_IS_ON, read_script("/etc/ufw/ufw.conf", root)):

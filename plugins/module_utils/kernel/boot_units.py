@@ -13,6 +13,8 @@ _SETTING = re.compile(r"[A-Za-z]\w*[ \t]*=.*")
 _WITH_COMMANDS = ("Service", "Socket")
 _AT_START = ("ExecCondition", "ExecStartPre", "ExecStart", "ExecStartPost")
 _AT_STOP = ("ExecStop", "ExecStopPost")
+RUNS = r"Exec\w+|Standard(?:Output|Error)"
+"""Settings that run something, or have systemd open a file to write to."""
 _YES = ("1", "yes", "y", "true", "t", "on")
 # A service that does no more than this has ended when the boot has, and its stop commands run.
 _BRIEF = r"[-@:+!|]*(?:\S*/)?(?:(?:ba|da)?sh|echo|env|logger|modprobe|sysctl|tee|true)\b"
@@ -26,12 +28,14 @@ class Script(str):
     ``settled`` says that what does not run in a unit is a comment in it.
     ``doubts`` are the numbers of the lines that may not run, 0 for all; ``unread`` are those that
     run what could not be read. ``early`` says that it may run before the files of sysctl.d apply.
+    ``written`` is the text of the file, where that has specifiers of systemd.unit(5).
     """
 
     settled = False
     doubts: frozenset[int] = frozenset()
     unread: frozenset[int] = frozenset()
     early = False
+    written = ""
 
 
 class Setting(NamedTuple):
@@ -49,7 +53,7 @@ def mark(text: str, like: str, doubts: Iterable[int] = (), unread: Iterable[int]
     """Return a text of which is known what was known of another, and these lines besides."""
     script = Script(text)
     old = like if isinstance(like, Script) else script
-    script.settled, script.early = old.settled, old.early
+    script.settled, script.early, script.written = old.settled, old.early, old.written
     script.doubts, script.unread = old.doubts.union(doubts), old.unread.union(unread)
     return script
 
@@ -137,7 +141,6 @@ def settle_unit(texts: Mapping[str, str], runs: bool | None = True) -> dict[str,
 
 def _find_running(settings: Sequence[Setting]) -> tuple[list[Setting], list[Setting]]:
     """Return the commands that run as root when the unit is started, and those that may."""
-    last = {one.name: one.value for one in settings}
     commands = {name: merge(settings, name) for name in (*_AT_START, *_AT_STOP)}
     sure: list[Setting] = []
     unsure: list[Setting] = []
@@ -146,7 +149,7 @@ def _find_running(settings: Sequence[Setting]) -> tuple[list[Setting], list[Sett
         if commands["ExecCondition"] and name != "ExecCondition" and runs:
             runs = None
         for one in found:
-            answers = (runs, _may_set(last, one.value))
+            answers = (runs, may_set(settings, one.value))
             if False not in answers:
                 (unsure if None in answers else sure).append(one)
     return sure, unsure
@@ -163,8 +166,9 @@ def has_ended(settings: Iterable[Setting]) -> bool | None:
     return None if any(re.match(_BRIEF, one.value) for one in starts) else False
 
 
-def _may_set(last: Mapping[str, str], command: str) -> bool | None:
-    """Tell whether a command may write below /proc/sys; ``None`` where that is not known."""
+def may_set(settings: Iterable[Setting], command: str) -> bool | None:
+    """Tell whether a command of a service may write below /proc/sys; ``None``: not known."""
+    last = {one.name: one.value for one in settings}
     is_confined = last.get("ProtectKernelTunables", "").lower() in _YES
     if is_confined and not re.match(_UNCONFINED, command):
         return False
@@ -182,7 +186,7 @@ def _find_last(settings: Iterable[Setting], name: str) -> str:
     return next((one.value for one in reversed(list(settings)) if one.name == name), "")
 
 
-def list_commands(path: str, text: str, wanted: str = r"Exec\w+") -> Iterator[tuple[int, str]]:
+def list_commands(path: str, text: str, wanted: str = RUNS) -> Iterator[tuple[int, str]]:
     """Yield the lines of a unit that a boot runs, or other settings, with their numbers."""
     settled = text if is_settled(text) else settle_unit({path: text})[path]
     lines = settled.split("\n")

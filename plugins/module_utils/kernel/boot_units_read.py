@@ -26,7 +26,7 @@ _MASK = "/dev/null"
 _LOCAL_UNITS = "/usr/local/lib/systemd/system"
 OWN_UNITS = (UNITS, _LOCAL_UNITS)
 _UNITS_OF_PACKAGES = "/usr/lib/systemd/system"
-_ALL_UNITS = (UNITS, _LOCAL_UNITS, _UNITS_OF_PACKAGES)
+ALL_UNITS = (UNITS, _LOCAL_UNITS, _UNITS_OF_PACKAGES)
 _OF_PACKAGES = ("/usr/lib/", "/lib/")
 _STARTS = {
     **dict.fromkeys(("Wants", "Requires", "BindsTo", "Upholds", "OnSuccess"), ("Unit",)),
@@ -72,16 +72,18 @@ def list_units(root: str, started: Mapping[str, bool], of_packages: bool) -> Ite
                 and not _is_replaced(name, folder, root)
             ):
                 yield path
-    yield from (one for one in list_strays(_ALL_UNITS, root) if one.endswith(_RUNS))
+    yield from (one for one in list_strays(ALL_UNITS, root) if one.endswith(_RUNS))
 
 
 def read_unit(unit: str, root: str) -> dict[str, str]:
     """Return the text of a unit and of its drop-ins, in the order in which systemd reads them."""
-    main = next((f"{one}/{unit}" for one in _ALL_UNITS if has_unit(unit, root, [one])), "")
+    main = next((f"{one}/{unit}" for one in ALL_UNITS if has_unit(unit, root, [one])), "")
+    stem, _dot, end = unit.rpartition(".")
+    wider = [stem[: at + 1] for at, char in enumerate(stem) if char == "-"]
     drop_ins = {
         name: f"{folder}/{owner}.d/{name}"
-        for owner in (unit.rpartition(".")[2], unit)
-        for folder in reversed(_ALL_UNITS)
+        for owner in (end, *(f"{one}.{end}" for one in wider), unit)
+        for folder in reversed(ALL_UNITS)
         for name in list_folder(f"{folder}/{owner}.d", root)
         if name.endswith(".conf")
     }
@@ -102,7 +104,7 @@ def is_masked(unit: str, root: str) -> bool:
 
 def find_mask(unit: str, root: str) -> Declaration | None:
     """Return the link or the empty file that masks a unit, where the first one is that."""
-    for folder in _ALL_UNITS:
+    for folder in ALL_UNITS:
         here = f"{under(folder, root)}/{unit}"
         if os.path.lexists(here):
             path = f"{folder}/{unit}"
@@ -123,7 +125,7 @@ def find_started(root: str, of_packages: bool = False) -> dict[str, bool]:
     """
     own = frozenset(list_folder(UNITS, root))
     by_owner = _list_starts(own, root)
-    for owner, names in read_preset_starts(_ALL_UNITS, root, read_script).items():
+    for owner, names in read_preset_starts(ALL_UNITS, root, read_script).items():
         by_owner.setdefault(owner, set()).update(names)
     asked = {
         one
@@ -154,7 +156,7 @@ def _find_own(name: str, is_own: bool, root: str, of_packages: bool) -> set[tupl
     :param is_own: Whether the administrator has a unit or a link of that name.
     """
     if is_own:
-        alias = find_alias(f"{UNITS}/{name}", _ALL_UNITS, root)
+        alias = find_alias(f"{UNITS}/{name}", ALL_UNITS, root)
         named = _find_named(read_script(f"{UNITS}/{name}", root))
         return {*named, (alias, True)} if alias else named
     if not of_packages:
@@ -167,11 +169,11 @@ def _find_own(name: str, is_own: bool, root: str, of_packages: bool) -> set[tupl
 def _list_starts(own: Collection[str], root: str) -> dict[str, set[tuple[str, bool]]]:
     """Return which units others start, by links and by drop-ins of targets and services."""
     found: dict[str, set[tuple[str, bool]]] = {}
-    for folder in _ALL_UNITS:
+    for folder in ALL_UNITS:
         for name in own if folder == UNITS else list_folder(folder, root):
             owner, _dot, end = name.rpartition(".")
             if end in _LINKS and not _NOT_AT_BOOT.fullmatch(owner):
-                links = list_linked(f"{folder}/{name}", _ALL_UNITS, root)
+                links = list_linked(f"{folder}/{name}", ALL_UNITS, root)
                 found.setdefault(owner, set()).update(links)
     owners = [
         one for one in own
@@ -293,6 +295,6 @@ def _read_base(unit: str, root: str, looked: Looked) -> str:
     """Return the text of a unit of which only drop-ins are listed."""
     stem, at, instance = unit.partition("@")
     names = [unit, f"{stem}@.{instance.rpartition('.')[2]}"] if at else [unit]
-    paths = [f"{folder}/{name}" for name in names for folder in _ALL_UNITS]
+    paths = [f"{folder}/{name}" for name in names for folder in ALL_UNITS]
     looked.update(paths)
     return next(filter(None, (read_script(path, root) for path in paths)), "")

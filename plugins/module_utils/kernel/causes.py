@@ -7,7 +7,7 @@ meets the requirement: each thing that had to change is a cause. What is left is
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import partial
 
 from ..core.cause import Cause, Remedy, cite, search
@@ -103,18 +103,33 @@ def find_unclear(wanted: Requirement, facts: KernelFacts) -> list[Cause]:
         fix = fix_by_stating(facts, find_value(wanted, facts.running))
         return [Cause("sysctl-command-line", text, fix.remedy, forecast.by)]
     right = find_value(wanted, facts.running)
-    for index, write in enumerate(facts.scripts):
-        has_run = facts.running == facts.normalize(str(write.at.value))
-        if forecast.values and write.at == forecast.by and write.depends and not has_run:
-            text = f"{cite(write.at)} runs after the files are read where a condition holds"
-            remedy = fix_script(index, facts, right).remedy
-            told = f"{text}, and sets {write.at.value} then"
-            return [Cause("sysctl-script-unclear", told, remedy, forecast.by)]
-    if forecast.values:
-        return []
+    found = list(_explain_writes(forecast, facts, right))[:1]
+    if found or forecast.values:
+        return found
     text = f"{cite(forecast.by)} {_when(forecast.by)}, and may set {wanted.item}"
     remedy = Remedy(f"have that line set {right}, or take it out")
     return [Cause("sysctl-script-unclear", text, remedy, forecast.by)]
+
+
+def _explain_writes(forecast: Forecast, facts: KernelFacts, right: str) -> Iterator[Cause]:
+    """Yield the line that sets a key where a condition holds, or that keeps the files from it."""
+    for index, write in enumerate(facts.scripts):
+        if write.at != forecast.by:
+            continue
+        has_run = facts.running == facts.normalize(str(write.at.value))
+        if write.blocks:
+            yield _blame_applier(write.at)
+        elif forecast.values and write.depends and not has_run:
+            text = f"{cite(write.at)} runs after the files are read where a condition holds"
+            remedy = fix_script(index, facts, right).remedy
+            told = f"{text}, and sets {write.at.value} then"
+            yield Cause("sysctl-script-unclear", told, remedy, write.at)
+
+
+def _blame_applier(line: Declaration) -> Cause:
+    text = f"{cite(line)} may keep systemd-sysctl from applying the files at boot"
+    remedy = Remedy("have systemd-sysctl.service run as its package has it")
+    return Cause("sysctl-script-unclear", text, remedy, line)
 
 
 def _when(line: Declaration) -> str:

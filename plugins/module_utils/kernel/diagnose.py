@@ -138,6 +138,7 @@ def _find_writes(key: str, boot: BootRead) -> Iterator[ScriptWrite]:
 
 def _list_writes(key: str, boot: BootRead, texts: Mapping[str, str]) -> Iterator[ScriptWrite]:
     """Yield what sets a key once the files are read: credentials, then all that runs."""
+    yield from (ScriptWrite(one, blocks=True) for one in boot.applier_doubts)
     yield from (ScriptWrite(one) for one in find_loader_doubts(boot.loader))
     yield from find_credential_writes(key, boot.credentials)
     yield from find_script_writes(key, texts)

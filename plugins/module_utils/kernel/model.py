@@ -315,6 +315,14 @@ def _expand(facts: KernelFacts, value: str, before: Forecast) -> tuple[str, ...]
     return tuple(str(pick(number, one)) for one in old if one is not None)
 
 
+def _join_start(facts: KernelFacts, before: Forecast, at: Declaration) -> Forecast:
+    """Return that what the files make of the key may be what it starts with instead."""
+    start = find_start(facts)
+    if before.kind != FILE or start.values == before.values:
+        return before
+    return Forecast((*before.values, *start.values) if start.values else (), at, SCRIPT)
+
+
 def _apply_scripts(facts: KernelFacts, before: Forecast) -> Forecast:
     """Return what the scripts make of the key."""
     forecast = before
@@ -325,7 +333,8 @@ def _apply_scripts(facts: KernelFacts, before: Forecast) -> Forecast:
             if read.kind == FILE and forecast.values and read.values != forecast.values:
                 forecast = Forecast((*forecast.values, *read.values), forecast.by, forecast.kind)
         elif write.at.value == "":
-            forecast = Forecast((), write.at, SCRIPT)
+            unknown = Forecast((), write.at, SCRIPT)
+            forecast = _join_start(facts, forecast, write.at) if write.blocks else unknown
         elif facts.is_taken(facts.key, str(write.at.value)):
             value = facts.normalize(write.at.value)
             if not write.depends:

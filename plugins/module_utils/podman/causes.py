@@ -307,8 +307,13 @@ def _make(script: str, path: str) -> tuple[tuple[str, ...], ...]:
     return (("mkdir", "-p", path.rpartition("/")[0]), ("sh", "-c", script))
 
 
+def tell_environment(at: Declaration) -> str:
+    """Say what a line does that has Podman read another file in every session."""
+    return f"{cite(at)} has the Podman of a session read {at.value}"
+
+
 def blame_environment(at: Declaration) -> Cause:
     """Blame a line that has Podman read another file in every session, which no trial has."""
-    text = f"{cite(at)} has the Podman of a session read {at.value}; a trial was started without it"
+    text = f"{tell_environment(at)}; a trial was started without it"
     remedy = Remedy("take that line out, and state it in /etc/containers/containers.conf.d")
     return Cause("podman-environment", text, remedy, at)

@@ -17,11 +17,11 @@ _VARIABLE = "CONTAINERS_CONF"
 _SETS = r"""(?:.*[\s;&])?CONTAINERS_CONF(?:_OVERRIDE)?=["']?([^\s"';]+).*"""
 
 
-def find_named_files() -> Iterator[Declaration]:
+def find_named_files(root: str = "/") -> Iterator[Declaration]:
     """Yield the lines that name another file to the sessions of everybody, with it for value."""
-    scripts = (f"{_FOLDER}/{name}" for name in list_folder(_FOLDER) if name.endswith(".sh"))
+    scripts = (f"{_FOLDER}/{name}" for name in list_folder(_FOLDER, root) if name.endswith(".sh"))
     for path in (*_FILES, *scripts):
-        text = read_text(path) or ""
+        text = read_text(path, root) or ""
         for number, line in enumerate(text.split("\n") if _VARIABLE in text else (), 1):
             found = None if line.lstrip().startswith("#") else re.fullmatch(_SETS, line)
             if found:

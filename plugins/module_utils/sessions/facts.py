@@ -10,7 +10,7 @@ from ..core.reader import Limit
 from ..core.values import Declaration, NamedTuple, Rlimit, User
 from .limits_conf import LimitsLine
 from .model import Start, find_refused, predict_limits
-from .pam_limits import Resolution, resolve_limits
+from .pam_limits import LOGINS, Resolution, resolve_limits, resolve_settings
 from .reach import EarlierCall, Hindrance
 from .soft_reset import SoftReset, apply_reset
 from .unread import Unread
@@ -50,11 +50,13 @@ class SessionFacts(NamedTuple):
         return self.is_fatal and self.dialect.ends_sessions
 
     @property
+    def counted(self) -> Sequence[LimitsLine]:
+        """Return the lines that pam_limits does read."""
+        return (self.hindrances[0].lines or ()) if self.hindrances else self.lines
+
+    @property
     def resolution(self) -> Resolution:
-        lines = self.lines
-        if self.hindrances:
-            lines = self.hindrances[0].lines or ()
-        return self.resolve(lines)
+        return self.resolve(self.counted)
 
     def resolve(self, lines: Sequence[LimitsLine]) -> Resolution:
         """Return what lines state for the user."""
@@ -93,6 +95,15 @@ def find_ending(facts: SessionFacts) -> str | None:
     if not facts.ends or any(one.lines is None for one in facts.hindrances[:1]):
         return None
     return find_refused(facts.resolution, facts.last_start)
+
+
+def find_login_bar(facts: SessionFacts) -> Declaration | None:
+    """Return the line that lets the user have no login at all; root is exempt."""
+    if facts.user.uid == 0:
+        return None
+    settings = resolve_settings(list(facts.counted), facts.user, facts.dialect)
+    found = (settings[item].winner for item in LOGINS if item in settings)
+    return next((one for one in found if one.value == 0), None)
 
 
 def find_early_ending(facts: SessionFacts) -> Declaration | None:

@@ -10,7 +10,13 @@ from ..core.finding import FAIL, PASS, UNKNOWN, Requirement, judge, observe_limi
 from ..core.forecast import Forecast, conclude, list_extremes, settle
 from ..kernel.tree_read import TreeBoot
 from .causes import find_session_causes
-from .facts import SessionFacts, find_early_ending, find_ending, predict_session
+from .facts import (
+    SessionFacts,
+    find_early_ending,
+    find_ending,
+    find_login_bar,
+    predict_session,
+)
 from .model import Start, start_with
 from .pam_limits import (
     describe_unknown,
@@ -152,6 +158,7 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
             is_fatal=ends_with_limits(*stack), earlier=earlier, nr_open_line=line
         )
     members = _list_members(user, read)
+    refused = refused or next(_describe_bars(facts, members), "")
     for wanted in require_limits(place, limits):
         if trouble or wanted.bound == "value":
             yield wanted, Forecast(UNKNOWN, reason=trouble)
@@ -172,6 +179,14 @@ def _foretell_member(
         if foretell_session(wanted, other, boot).status != foretold.status:
             return Forecast(UNKNOWN, reason=reason)
     return foretold
+
+
+def _describe_bars(facts: SessionFacts, members: Members) -> Iterator[str]:
+    """Yield the lines that leave a user no login, in whichever of the groups they are in."""
+    others = (facts._replace(user=user, lines=lines) for _why, user, lines in members)
+    for bar in map(find_login_bar, (facts, *others)):
+        if bar:
+            yield f"{cite(bar)} refuses every login of {facts.user.name}"
 
 
 def _list_members(user: User, read: SessionsTree) -> Members:

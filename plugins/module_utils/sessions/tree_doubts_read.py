@@ -41,6 +41,9 @@ _SHELLS = ("sshd", "login", "su", "su-l")
 """Services whose sessions begin with a shell that reads the startup files of a login."""
 
 
+_GECOS_LIMIT = re.compile(r"(?i)(?:^|,)ulimit=\s*([0-9]{0,18})")
+
+
 class TreeDoubt(NamedTuple):
     """A line that may change limits; without an item any, without a value to what it likes."""
 
@@ -71,6 +74,7 @@ def find_tree_doubts(service: str, user: User, read: SessionsTree) -> Iterator[T
     :raises ValueError: If a configuration cannot be read as its program reads it.
     """
     yield from _find_in_stack(service, read)
+    yield from _find_in_gecos(service, user, read)
     if service == "sshd":
         yield from _find_in_sshd(user, read)
     if service.startswith("sudo"):
@@ -87,6 +91,16 @@ def find_tree_doubts(service: str, user: User, read: SessionsTree) -> Iterator[T
         found = find_cron_scripts(read.root)
         yield from (TreeDoubt(one) for one in found if names_what_may(one, read.root))
     yield from map(TreeDoubt, find_records(service, user, read))
+
+
+def _find_in_gecos(service: str, user: User, read: SessionsTree) -> Iterator[TreeDoubt]:
+    """Yield what pam_umask makes of a user's line: ``ulimit=N`` is in blocks of 512 bytes."""
+    entry = read.people.get(user.name)
+    found = _GECOS_LIMIT.findall(entry.at.text.split(":")[4]) if entry else []
+    lines = flatten(service, "session", read.pam_files) if found else []
+    if entry and any(one.name == "pam_umask" for one in lines):
+        size = 512 * int(found[-1] or 0)
+        yield TreeDoubt(entry.at, "fsize", (("soft", size), ("hard", size)))
 
 
 def _find_in_sshd(user: User, read: SessionsTree) -> Iterator[TreeDoubt]:

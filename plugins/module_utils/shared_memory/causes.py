@@ -9,9 +9,19 @@ from ..core.cause import Cause, Link, Remedy, append_line, cite, replace_line
 from ..core.finding import FAIL, PASS, UNKNOWN
 from ..core.forecast import Forecast
 from ..core.line_edit import edit_value
+from ..core.quote import one_line
 from ..core.values import UNLIMITED, Declaration, NamedTuple, format_quantity
 from .boot_mounts import Mount, find_mounts
-from .model import FSTAB, SHM, Quota, find_default, find_lines, find_size_for, format_line
+from .model import (
+    FSTAB,
+    SHM,
+    Quota,
+    find_default,
+    find_lines,
+    find_refused_option,
+    find_size_for,
+    format_line,
+)
 
 
 def foretell_shm(size: int, fstab: str, scripts: Mapping[str, str]) -> Forecast:
@@ -27,6 +37,9 @@ def foretell_shm(size: int, fstab: str, scripts: Mapping[str, str]) -> Forecast:
     if not least or least[0].value != most[0].value:
         return Forecast(UNKNOWN, reason="its size depends on the memory of the host")
     line = least[0]
+    refused = find_refused_option(line)
+    if refused:
+        return Forecast(UNKNOWN, reason=f"{cite(line)}: tmpfs may refuse {one_line(refused)}")
     if int(line.value) >= size:
         return Forecast(PASS, line.value, line)
     causes = tuple(find_shm_causes(size, ShmFacts(int(line.value), fstab, 0)))
@@ -64,7 +77,9 @@ def foresee_boot(minimum: int, facts: ShmFacts) -> str:
     sizes = [mount.at.value for mount in facts.mounts] or [predict_shm(facts)]
     if any(isinstance(size, int) and size < minimum for size in sizes):
         return FAIL
-    return UNKNOWN if "" in sizes or facts.scripts is None else PASS
+    lines = [] if facts.mounts else find_lines(facts.fstab, facts.memory)[:1]
+    is_open = "" in sizes or facts.scripts is None or any(map(find_refused_option, lines))
+    return UNKNOWN if is_open else PASS
 
 
 def predict_shm(facts: ShmFacts) -> int:

@@ -14,7 +14,7 @@ from ..kernel.use_read import read_memory_size
 from .causes import ShmFacts, blame_quota, find_shm_causes, foresee_boot, trace_shm
 from .model import SHM, Quota
 from .quota_read import list_users, read_quota
-from .read import find_fstab_mask, read_fstab, read_scripts, read_shm_size
+from .read import find_fstab_stop, read_fstab, read_scripts, read_shm_size
 
 PLACE = f"path:{SHM}"
 _QUOTA = "quota"
@@ -78,10 +78,9 @@ def foresee_shm(size: int | None, root: str) -> Iterator[tuple[Requirement, Fore
 
     if size is not None:
         wanted = Requirement(PLACE, "size", "value", size, unit="bytes")
-        mask = find_fstab_mask(root)
-        if mask:
-            reason = f"{mask} is masked, and nothing else applies {FSTAB} to {SHM}"
-            yield wanted, Forecast(UNKNOWN, reason=reason)
+        stop = find_fstab_stop(root)
+        if stop:
+            yield wanted, Forecast(UNKNOWN, reason=f"{stop} {FSTAB} to {SHM}")
         else:
             yield wanted, foretell_shm(size, read_text(FSTAB, root) or "", read_scripts(root))
 

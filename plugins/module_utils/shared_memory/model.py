@@ -15,6 +15,31 @@ _ESCAPE = re.compile(r"\\([0-7]{3})")
 _LINE = re.compile(r"\s*([^\s#]\S*)\s+(\S+)\s+\S+\s+(\S+)")
 
 
+_NUMBER = r"[0-9]{1,20}"
+_VALUES = {
+    **dict.fromkeys(("size", "nr_blocks"), _SIZE.pattern),
+    "nr_inodes": rf"{_NUMBER}[kKmMgG]?",
+    "mode": "[0-7]{1,4}",
+    "uid": _NUMBER,
+    "gid": _NUMBER,
+    "huge": "never|always|within_size|advise",
+    "mpol": (
+        r"default|local|(?:prefer|prefer_many|bind|(?:weighted_)?interleave)"
+        r"(?:=(?:static|relative))?(?::[0-9-]+)?"
+    ),
+}
+_OF_ALL = "atime diratime iversion lazytime mand relatime strictatime auto dev exec suid symfollow"
+_ALONE = "async dirsync sync defaults ro rw group owner users silent loud remount nofail _netdev"
+_OF_TMPFS = "inode32 inode64 noswap"
+_WITHOUT_VALUE = frozenset(
+    (
+        *(f"{no}{name}" for name in f"{_OF_ALL} user".split() for no in ("", "no")),
+        *f"{_ALONE} {_OF_TMPFS}".split(),
+    )
+)
+_FREE = ("x-", "X-", "comment", "context", "fscontext", "defcontext", "rootcontext")
+"""What tmpfs and every file system take as a mount option."""
+
 QUOTA_SHARE = 80
 """Of each hundred bytes, what systemd since 258 lets an ordinary user take of a tmpfs."""
 
@@ -68,6 +93,23 @@ def _read_size(options: str, memory: int) -> int:
         if blocks is not None:
             size = blocks * PAGE if name == "nr_blocks" and blocks < UNLIMITED else blocks
     return size
+
+
+def find_refused_option(line: Declaration) -> str:
+    """Return the first option of a line of fstab that tmpfs may refuse, and the remount with it.
+
+    Sources: tmpfs(5) and the options of any file system of mount(8).
+    """
+    match = _LINE.match(line.text)
+    options = match[3].split(",") if match else []
+    return next((one for one in options if one and not _is_taken(one)), "")
+
+
+def _is_taken(option: str) -> bool:
+    name, equals, value = option.partition("=")
+    if name in _VALUES:
+        return bool(equals) and re.fullmatch(_VALUES[name], value) is not None
+    return name in _WITHOUT_VALUE or name.startswith(_FREE)
 
 
 def parse_tmpfs_size(text: str, memory: int) -> int | None:

@@ -6,8 +6,11 @@ from __future__ import annotations
 import os
 import re
 
+from ..core.cause import cite
 from ..core.values import UNLIMITED
 from ..host.files import read_text
+from ..kernel.boot_loader import find_loader_mounts
+from ..kernel.boot_loader_read import read_loader
 from ..kernel.boot_scripts_read import read_boot_scripts
 from ..kernel.boot_units_read import UNITS, is_masked
 from .boot_mounts import is_about_shm
@@ -39,9 +42,12 @@ def read_scripts(root: str = "/") -> dict[str, str]:
     return read_boot_scripts(root, of_packages=root != "/", is_wanted=is_about_shm)
 
 
-def find_fstab_mask(root: str) -> str:
-    """Return the file of a tree that keeps systemd from applying fstab to /dev/shm; or nothing."""
-    return f"{UNITS}/{_APPLIER}" if is_masked(_APPLIER, root) else ""
+def find_fstab_stop(root: str) -> str:
+    """Say what keeps systemd from applying fstab to /dev/shm of a tree, before the file's name."""
+    if is_masked(_APPLIER, root):
+        return f"{UNITS}/{_APPLIER} is masked, and nothing else applies"
+    word = next(find_loader_mounts(read_loader(root)), None)
+    return f"{cite(word)} may keep systemd from applying" if word else ""
 
 
 def read_fstab() -> str | None:

@@ -11,7 +11,7 @@ from ..core.values import UNLIMITED, Bound
 from ..host.files import read_text
 from .boot_mounts import find_mounts
 from .model import FSTAB, SHM, find_lines
-from .read import find_fstab_mask, read_scripts
+from .read import find_fstab_stop, read_scripts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ def resolve_shm(tree: Tree) -> Iterator[dict[str, object]]:
         if again:
             yield {"place": f"path:{SHM}", "reason": again}
         return
-    mask = find_fstab_mask(tree.root)
-    why = f"{mask} is masked, and nothing else applies it" if mask else again
+    stop = find_fstab_stop(tree.root)
+    why = f"{stop} it" if stop else again
     effect = Effect(None, why) if why else None
     line = lines[0]
     if line.value == UNLIMITED:

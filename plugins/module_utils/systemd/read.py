@@ -13,6 +13,7 @@ from ..core.distribution import Dialect, Distribution
 from ..core.finding import Finding
 from ..core.packed import pack, unpack
 from ..core.reader import Limit
+from ..core.systemd_text import expand_name
 from ..core.values import NamedTuple, Rlimit
 from ..host.files import read_distribution
 from ..host.look import Look, Process, find_user_managers, read_process
@@ -40,7 +41,6 @@ from .unit_file import (
     UNIT_DIRECTORIES,
     Setting,
     Source,
-    expand_name,
     list_user_directories,
     merge_units,
 )

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from ..core.systemd_text import split_lines
+from ..core.systemd_text import expand_name, split_lines
 from ..core.values import Declaration, NamedTuple
 
 UNIT_DIRECTORIES = (
@@ -226,26 +226,6 @@ def list_slices(unit: str, settings: Iterable[Setting]) -> list[str]:
     chosen = expand_name(named[-1], unit) if named and named[-1] else default
     parts = chosen.rpartition(".")[0].split("-")
     return ["-".join(parts[:count]) + ".slice" for count in range(len(parts), 0, -1)]
-
-
-def expand_name(text: str, unit: str) -> str:
-    """Return a text with those specifiers put in that stand for a part of the unit's name.
-
-    Source: systemd.unit(5), "Specifiers".
-    """
-    name = unit.rpartition(".")[0]
-    prefix, _at, instance = name.partition("@")
-    parts = {"n": unit, "N": name, "p": prefix, "i": instance, "j": prefix.rpartition("-")[2]}
-    return re.sub("%([nNpPiIjJ%])", lambda one: _expand(one[1], parts), text)
-
-
-def _expand(letter: str, parts: Mapping[str, str]) -> str:
-    if letter == "%":
-        return letter
-    if letter in parts:
-        return parts[letter]
-    escaped = parts[letter.lower()].replace("-", "/")
-    return re.sub(r"\\x([0-9a-f]{2})", lambda one: chr(int(one[1], 16)), escaped)
 
 
 def order_sources(main: Source | None, dropins: Iterable[Source]) -> list[Source]:

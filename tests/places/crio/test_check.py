@@ -22,6 +22,7 @@ from mlhost_limits.host.look import Look, Process, read_process
 
 R = "[crio.runtime]\n"
 POLICY = ContainerPolicy({"nofile": Limit(900, 1000)}, tasks=500)
+UNIT_PATH = "/usr/lib/systemd/system/crio.service"
 ENOUGH = f'{R}default_ulimits = ["nofile=900:1000"]\n'
 
 
@@ -143,6 +144,15 @@ def test_options_and_variables_of_crio(tmp_path: Path) -> None:
     assert read_options(8, str(tmp_path)) == {}
 
 
+def test_an_option_that_counts_is_named_with_its_place(tmp_path: Path) -> None:
+    unit = "[Service]\nEnvironmentFile=-/etc/sysconfig/crio\nExecStart=/usr/bin/crio $A\n"
+    given = {"/etc/sysconfig/crio": "#\nA=--default-ulimits nofile=5\n", UNIT_PATH: unit}
+    tree = make_tree(tmp_path, {"/usr/bin/crio": "", MAIN: ENOUGH, **given})
+    found = list(Crio().foresee(POLICY, CheckOptions(), tree) or ())
+    told = "crio is started with --default-ulimits=nofile=5 of /etc/sysconfig/crio:2, which counts"
+    assert [one.reason.startswith(told) for _wanted, one in found] == [True, True, False]
+
+
 def make_tree(folder: Path, files: dict[str, str]) -> Tree:
     for path, text in files.items():
         (folder / path.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
@@ -170,6 +180,20 @@ def test_files_of_folders_below_are_read(tmp_path: Path) -> None:
         ({"/usr/bin/crio": "", MAIN: "x = ["}, {"fail": "crio-conf-unreadable"}),
         ({"/usr/bin/crio": ""}, {"unknown": "", "pass": ""}),
         ({MAIN: "x = ["}, {"unknown": ""}),
+        # What its unit gives crio counts more than all files; a key that it does not give does not.
+        *(
+            ({"/usr/bin/crio": "", MAIN: ENOUGH, UNIT_PATH: f"[Service]\n{unit}\n",
+              "/etc/sysconfig/crio": "A=--default-ulimits nofile=1:1\nCONTAINER_PIDS_LIMIT=5\n"}, told)
+            for unit, told in (
+                ("ExecStart=/usr/bin/crio $A", {"pass": ""}),
+                ("ExecStart=/usr/bin/crio --root /x -c /etc/crio/crio.conf", {"pass": ""}),
+                ("ExecStart=/usr/bin/crio --default-ulimits=nofile=1:1", {"unknown": "", "pass": ""}),
+                ("ExecStart=/usr/bin/crio -c /etc/other.conf", {"unknown": ""}),
+                ("EnvironmentFile=-/etc/sysconfig/crio\nExecStart=/usr/bin/crio $A", {"unknown": ""}),
+                ("Environment=CONTAINER_PIDS_LIMIT=5\nExecStart=/usr/bin/crio", {"unknown": "", "pass": ""}),
+                ("ExecStart=/opt/wrapper", {"unknown": ""}),
+            )
+        ),
     ],
 )  # fmt: skip
 def test_an_image(tmp_path: Path, files: dict[str, str], told: dict[str, str]) -> None:

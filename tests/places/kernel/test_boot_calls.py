@@ -23,7 +23,6 @@ from mlhost_limits.kernel.boot_calls import (
     list_paths,
     list_running,
     may_ask,
-    put_instances,
 )
 
 RC, UNIT = "/etc/rc.local", "/etc/systemd/system/x.service"
@@ -53,26 +52,6 @@ def test_the_files_that_sysctl_is_given(path: str, text: str, loaded: list[str])
 
 def test_a_name_in_quotes_is_the_same_file() -> None:
     assert list_loaded("sysctl --load='/a.conf'") == ["/a.conf"]
-
-
-TEMPLATE = "/etc/systemd/system/tune@.service"
-
-
-@pytest.mark.parametrize(
-    ("path", "text", "started", "put"),
-    [
-        (TEMPLATE, "run %i", ["tune@b.service", "tune@a.service"], "run a\nrun b"),
-        (TEMPLATE, "run %I %i", ["tune@a.b.service"], "run a.b a.b"),
-        (TEMPLATE, "run %i", ["other@a.service"], ""),
-        (TEMPLATE, "run it", ["tune@a.service"], "run it"),
-        (UNIT, "run %i", ["x@a.service"], "run %i"),
-        (f"{TEMPLATE}.d/a.conf", "run %i", ["tune@a.service"], "run a"),
-    ],
-)
-def test_a_template_stands_for_what_is_started(
-    path: str, text: str, started: list[str], put: str
-) -> None:
-    assert put_instances(path, text, started) == put
 
 
 @pytest.mark.parametrize(
@@ -230,13 +209,11 @@ def test_a_very_long_text_is_not_looked_through_for_searches() -> None:
     assert find_searched(f"{text} ") == []
 
 
-def test_of_folders_names_and_instances_the_first_count() -> None:
+def test_of_folders_and_names_the_first_count() -> None:
     folders = "\n".join(f"cd /d{number}" for number in range(21))
     assert find_called(RC, f"{folders}\n./x") == [f"/d{number}/x" for number in range(20)]
     names = "\n".join(f"./n{number}" for number in range(201))
     assert find_called(RC, f"cd /d\n{names}") == [f"/d/n{number}" for number in range(200)]
-    started = [f"tune@{number:02}.service" for number in range(21)]
-    assert put_instances(TEMPLATE, "%i", started).split() == [f"{one:02}" for one in range(20)]
 
 
 def test_the_folders_of_commands_and_of_parts() -> None:

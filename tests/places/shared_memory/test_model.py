@@ -16,7 +16,13 @@ from mlhost_limits.shared_memory.causes import (
     predict_shm,
     trace_shm,
 )
-from mlhost_limits.shared_memory.model import FSTAB, find_lines, format_line, parse_tmpfs_size
+from mlhost_limits.shared_memory.model import (
+    FSTAB,
+    find_lines,
+    find_refused_option,
+    format_line,
+    parse_tmpfs_size,
+)
 from mlhost_limits.shared_memory.plan import plan_shm
 
 MIB, GIB = 2**20, 2**30
@@ -298,3 +304,28 @@ def test_half_a_block_of_ours_is_refused_by_its_file() -> None:
         "/etc/fstab: '# BEGIN mlhost.limits' and '# END mlhost.limits' must stand there once"
         " each, in order",
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [
+        ("defaults", ""),
+        ("rw,nosuid,nodev,noexec,size=8g,mode=1777,uid=0,nofail,x-systemd.automount", ""),
+        ("size=50%,nr_inodes=1k,huge=within_size,mpol=bind=static:0-3,inode64,noswap", ""),
+        ("size=8g,foo=1", "foo=1"),
+        ("size=8g,mpol=foo", "mpol=foo"),
+        ("size=8g,size=9GB", "size=9GB"),
+        ("size=8g,noatme", "noatme"),
+        ("size=8g,mode=0999", "mode=0999"),
+        ("size=8g,size", "size"),
+    ],
+)
+def test_an_option_that_tmpfs_may_refuse_is_named(options: str, refused: str) -> None:
+    line = f"tmpfs /dev/shm tmpfs {options} 0 0"
+    (found,) = find_lines(line, MEMORY)
+    assert find_refused_option(found) == refused
+    if refused:
+        told = foretell_shm(GIB, line, {})
+        assert told.status == "unknown"
+        assert told.reason == f'{FSTAB}:1 "{line}": tmpfs may refuse {refused}'
+        assert foresee_boot(GIB, ShmFacts(GIB, line, MEMORY)) in ("unknown", "fail")
