@@ -214,11 +214,11 @@ def test_a_folder_without_a_run_is_a_question(
 def test_a_script_whose_start_is_not_read_is_told_as_such(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (here / "a.sh").write_text("byobu new-session -d 'python train.py --num_workers 4'\n")
+    (here / "a.sh").write_text("ssh node2 'python train.py --num_workers 4'\n")
     status, _told, errors = judge(capsys, "a.sh")
     assert status == cli.REFUSED
     assert "a.sh: says nothing of a run; state --workers N" in errors[0]
-    assert "a.sh:1: not read: byobu new-session: no launcher of that name is known" in errors[1]
+    assert "a.sh:1: not read: ssh node2: no launcher of that name is known" in errors[1]
 
 
 def test_of_files_that_a_pattern_names_one_is_read_and_that_is_told(

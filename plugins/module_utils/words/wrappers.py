@@ -148,7 +148,7 @@ def seems_to_start(words: Sequence[str]) -> bool:
     return bool(
         re.search("train|finetune|fine_tune|pretrain", name)
         or (
-            name in ("make", "just", "task", "invoke", "xargs", "parallel", "ssh", "tmux", "screen")
+            name in ("make", "just", "task", "invoke", "xargs", "parallel", "ssh", "screen")
             and any(map(_names_a_run, words[1:]))
         )
         or any(PYTHON_FILE.fullmatch(word) for word in words)
