@@ -19,7 +19,7 @@ from .wrappers import ASSIGNMENT, PYTHON_FILE
 _LOOPS = ("for", "while", "until", "select")
 _BEFORE = ("do", "then", "!", "time")
 _RANGE = re.compile(r"\{(\d{1,6})\.\.(\d{1,6})\}")
-_DETACHED = re.compile("-[a-z]*d[a-z]*|--detach")
+_DETACHED = re.compile("-[a-zA-Z]*d[a-zA-Z]*|--detach")
 _FUNCTION = re.compile(r"([A-Za-z_][\w-]*)\(\)")
 _PROCESSES = ("ranks_per_node", "all_tasks", "world")
 _MOST, _MOST_GOING = 4096, 256
@@ -177,7 +177,7 @@ class AtOnce:
         self._scripts.append(next(filter(PYTHON_FILE.fullmatch, words), " ".join(words[:2])))
         is_apart = words[0] in ENGINES or any(one.kind == "script" for one in said.wanted)
         self._spread += [number] if words[0] == "srun" else []
-        goes_on = goes_on or (words[0] in ENGINES and any(map(_DETACHED.fullmatch, words)))
+        goes_on = goes_on or _is_detached(words)
         self.has_steps = self.has_steps or is_apart or starts_jobs(words[0])
         if not goes_on:
             self._foreground.add(number)
@@ -239,6 +239,13 @@ class AtOnce:
         """Return what a start says, with the processes of all that run like it."""
         nodes = self._nodes if number in self._spread else 1
         return multiply(said, self._most.get(number, 1), nodes)
+
+
+def _is_detached(words: Sequence[str]) -> bool:
+    """Tell whether what is started goes on while the script does, as behind ``&``."""
+    if "send-keys" in words[:2]:
+        return True
+    return words[0] in (*ENGINES, "tmux", "screen") and any(map(_DETACHED.fullmatch, words))
 
 
 def multiply(said: Words, times: int, nodes: int = 1) -> Words:

@@ -47,9 +47,11 @@ def read_compose_command(words: Sequence[str], where: str, _depth: int) -> Words
     changed = [name for name, _value in options if name in ("-e", "--env", "-v", "--volume")]
     service = named[0] if len(named) == 1 else ""
     files = [value for name, value in before if _FILE.fullmatch(name)] or [_ANY]
+    if len(files) > 1 or any(name in ("--env-file", "--profile") for name, _value in before):
+        given = " ".join(word for word in words if word not in ("up", "run", service))
+        told = f"{here}: docker compose: several files, profiles and --env-file are not read"
+        return Words(problems=(f"{told}; give the one file that {given} config prints",))
     notes = [f"{here}: not read: {', '.join(changed)} of docker compose {verb}"] if changed else []
-    if len(files) > 1:
-        notes.append(f"{here}: each file of Compose is read by itself, not as they add up")
     wanted = tuple(Wanted(file, here, f"{COMPOSE}{service}") for file in files)
     return Words(wanted=wanted, notes=tuple(notes))
 

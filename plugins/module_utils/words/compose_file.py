@@ -28,6 +28,28 @@ def is_compose(root: object) -> bool:
     return isinstance(services, dict) and all(isinstance(one, dict) for one in services.values())
 
 
+_OTHERS = "give the one file that docker compose config prints"
+
+
+def _has_profile(root: object, name: str) -> bool:
+    """Tell whether a service starts only where its profile is asked for."""
+    return bool(find(root, "services", name, "profiles"))
+
+
+def _mind_others(said: Words, root: object, site: Site) -> Words:
+    """Return what a service says, refused where other files that are not read change it."""
+    stem, _dot, suffix = site.path.rpartition("/")[2].rpartition(".")
+    beside = f"{stem}.override.{suffix}"
+    problems = list(said.problems)
+    if stem in ("compose", "docker-compose") and site.read_beside(beside):
+        problems.append(f"{site.path}: {beside} changes it, and is not read; {_OTHERS}")
+    include = find(root, "include")
+    if include:
+        at = read_line(include)
+        problems.append(f"{site.path}:{at}: include: other files are not read; {_OTHERS}")
+    return said._replace(problems=tuple(problems))
+
+
 class Site(NamedTuple):
     """A file of Compose: its name for people, the variables that are set, and its folder.
 
@@ -54,8 +76,10 @@ def read_compose(root: object, site: Site, only: str = "") -> Words:
     }
     training = {name: one for name, one in services.items() if one.facts or one.wanted}
     chosen = training or services
+    always = {name: one for name, one in chosen.items() if not _has_profile(root, name)}
+    chosen = chosen if only else always or chosen
     if len(chosen) == 1:
-        return next(iter(chosen.values()))
+        return _mind_others(next(iter(chosen.values())), root, site)
     if only:
         return Words(problems=(f"{site.path}: has no service {only}",))
     if not chosen:
@@ -97,8 +121,9 @@ def _read_service(service: object, site: Site) -> Words:
     both = [expand(word, variables) for word in both]
     said = [read_started(both, (command or entry)[0][1])] if both else []
     said += [read_variables(variables, here), read_gpus_of_service(service, path)]
-    joined = join_words([*said, Words(stated=(stated,), notes=_note_unread(service, path))])
-    return container.map(joined._replace(problems=(*joined.problems, *node.problems)))
+    joined = join_words([*said, Words(stated=(stated,), notes=tuple(_note_copies(service, path)))])
+    problems = (*joined.problems, *node.problems, *_refuse_extends(service, path))
+    return container.map(joined._replace(problems=problems))
 
 
 def _find_tmpfs(node: Node) -> int | None:
@@ -137,12 +162,20 @@ def _read_ulimit(node: Node, item: str) -> int | None:
     return UNLIMITED if text == "-1" else int(text)
 
 
-def _note_unread(service: object, path: str) -> tuple[str, ...]:
-    """Say of a service that is made of another one that the other one is not read."""
+def _refuse_extends(service: object, path: str) -> Iterator[str]:
+    """Refuse a service that is made of another one, which may state other limits."""
     extends = find(service, "extends")
-    if extends is None:
-        return ()
-    return (f"{path}:{read_line(extends)}: not read: what the service extends",)
+    if extends is not None:
+        yield f"{path}:{read_line(extends)}: extends: the other service is not read; {_OTHERS}"
+
+
+def _note_copies(service: object, path: str) -> Iterator[str]:
+    """Say of a service that is started several times that one of them is judged."""
+    for keys in (("deploy", "replicas"), ("scale",)):
+        number, line = read_scalar(find(service, *keys))
+        if isinstance(number, int) and number > 1:
+            told = f"{path}:{line}: {number} of the container run at once: one is judged"
+            yield f"{told}, and the host needs {number} times as much"
 
 
 def _read_env_files(node: Node, site: Site) -> dict[str, str]:

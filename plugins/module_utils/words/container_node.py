@@ -12,13 +12,18 @@ from .launchers import read_command
 from .options import read_arguments
 from .tree import find, read_line, read_scalar
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::?-([^}]*))?\}|\$([A-Za-z_][A-Za-z0-9_]*)")
+_VARIABLE = re.compile(
+    r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?:(:?[-+?])([^}]*))?\}|\$([A-Za-z_][A-Za-z0-9_]*)"
+)
 
 
 class Node:
-    """A mapping of a file whose values are read one by one; problems are gathered."""
+    """A mapping of a file whose values are read one by one; problems are gathered.
 
-    def __init__(self, node: object, path: str, environment: Mapping[str, str]) -> None:
+    ``environment`` is ``None`` where no variable is put in.
+    """
+
+    def __init__(self, node: object, path: str, environment: Mapping[str, str] | None) -> None:
         self.node, self.path, self.environment = node, path, environment
         self.problems: list[str] = []
         self.at: dict[str, str] = {}
@@ -29,9 +34,17 @@ class Node:
         return ("" if value is None else self.fill(str(value))), f"{self.path}:{line}"
 
     def fill(self, text: str) -> str:
+        known = self.environment
+        if known is None:
+            return text
+
         def replace(match: re.Match[str]) -> str:
-            value = self.environment.get(match[1] or match[3])
-            return value if value is not None else match[2] if match[2] is not None else match[0]
+            value = known.get(match[1] or match[4])
+            sign, other = match[2] or "", match[3] or ""
+            value = None if sign.startswith(":") and not value else value
+            if sign.endswith("+"):
+                return other if value is not None else ""
+            return value if value is not None else other if sign.endswith("-") else match[0]
 
         return _VARIABLE.sub(replace, text.replace("$$", "\0")).replace("\0", "$")
 

@@ -23,12 +23,33 @@ _FLAGS = re.compile(
     r"|oom-kill-disable|sig-proxy|quiet|replace|disable-content-trust|no-hosts|rmi|read-only-tmpfs"
     r"|env-host|http-proxy|tls-verify|no-hostname|passwd)|-[itdPq]+"
 )
+_GLOBAL = re.compile(
+    r"-[cHlna]|--(context|host|log-level|config|namespace|address|storage-driver|root|runroot|runtime"
+    r"|connection|url|identity|tls\w*cert|tls\w*key|tlscacert|cgroup-manager|snapshotter|data-root)"
+)
+"""Options of an engine, in front of its verb, that have a value."""
+_RUNS = ("run", "create")
 _GLUED = re.compile("(-[vmewupahlc])=?(?!-)(.+)", re.DOTALL)
 _PATHS = ("output_dir", "cache_dir")
 _SHM_TMPFS = re.compile(
     r"/dev/shm/?(:|$)|(?=.*type=tmpfs)(?=.*(target|dst|destination)=/dev/shm/?(,|$))"  # noqa: S108
 )
 _SHM_PATH = "/dev/shm"  # noqa: S108 - a name
+
+
+_SHM_VOLUME = re.compile(r"(?:^|,)(?:[^,=:]+:|target=|dst=|destination=)/dev/shm/?(?::|,|$)")
+
+
+def find_run(words: Sequence[str]) -> int:
+    """Return where in a command of an engine it says to run a container; 0 where it does not.
+
+    >>> find_run(["docker", "--context", "far", "container", "run", "image"])
+    4
+    """
+    at = 1
+    while at < len(words) and (words[at].startswith("-") or words[at] == "container"):
+        at += 2 if _GLOBAL.fullmatch(words[at]) else 1
+    return at if at < len(words) and words[at] in _RUNS else 0
 
 
 class Container(NamedTuple):
@@ -47,6 +68,7 @@ class Container(NamedTuple):
     gpus: tuple[Fact, ...] = ()
     files: tuple[Wanted, ...] = ()
     """Those of the host that it takes variables from."""
+    notes: tuple[str, ...] = ()
 
     def map(self, words: Words) -> Words:
         """Return words with their paths as the host has them; one that it has not is dropped."""
@@ -76,7 +98,7 @@ class Container(NamedTuple):
             facts=tuple(facts),
             wanted=tuple(wanted),
             stated=tuple(_lower(one, words.ulimits) for one in words.stated),
-            notes=(*words.notes, *notes),
+            notes=(*words.notes, *self.notes, *notes),
             problems=(*words.problems, *self.problems),
             ulimits=(),
         )
@@ -117,7 +139,7 @@ def split_docker_run(words: Sequence[str], where: str) -> Container:
 
     :param where: ``file:line``, or nothing of the command line.
     """
-    options, at = [], list(words).index("run") + 1
+    options, at = [], find_run(words) + 1
     while at < len(words) and words[at].startswith("-"):
         glued = _GLUED.fullmatch(words[at])
         name, sign, value = (glued[1], "=", glued[2]) if glued else words[at].partition("=")
@@ -129,9 +151,10 @@ def split_docker_run(words: Sequence[str], where: str) -> Container:
     limits = _Limits(here)
     for name, value in options:
         limits.read(name, value)
+    entry = (limits.entry,) if limits.entry else ()
     return Container(
         limits.finish(),
-        tuple(words[at + 1 :]),
+        (*entry, *words[at + 1 :]),
         dict(limits.variables),
         tuple(limits.mounts),
         limits.folder,
@@ -139,6 +162,7 @@ def split_docker_run(words: Sequence[str], where: str) -> Container:
         words[at] if at < len(words) else "",
         read_gpus(limits.gpus, here),
         tuple(limits.files),
+        tuple(limits.notes),
     )
 
 
@@ -153,7 +177,9 @@ class _Limits:
         self.problems: list[str] = []
         self.gpus: list[str] = []
         self.files: list[Wanted] = []
-        self.folder, self.ipc = "", ""
+        self.notes: list[str] = []
+        self.folder, self.ipc, self.entry = "", "", ""
+        self.has_shm = True
 
     def read(self, name: str, value: str) -> None:
         try:
@@ -166,7 +192,9 @@ class _Limits:
             limit, parse = _NUMBERS[name]
             self.stated[limit] = parse(value) or None
         elif name == "--ulimit":
-            self.stated.update(read_ulimit(value))
+            found = read_ulimit(value)
+            self.stated.update(found)
+            self.notes += [] if found else [f"{self.where}: not judged: --ulimit {value}"]
         elif name == "--ipc":
             self.ipc = value
         elif name in ("--tmpfs", "--mount") and _SHM_TMPFS.match(value):
@@ -177,6 +205,7 @@ class _Limits:
             )  # Half of the host's memory, as tmpfs has it.
         elif name in ("-v", "--volume", "--mount"):
             self.mounts += read_mount(value)
+            self.has_shm = self.has_shm and not _SHM_VOLUME.search(value)
         else:
             self._read_given(name, value)
 
@@ -190,10 +219,12 @@ class _Limits:
             self.gpus.append(value)
         elif name in ("-w", "--workdir"):
             self.folder = value
+        elif name == "--entrypoint":
+            self.entry = value
 
     def finish(self) -> Stated:
         shm = find_shm(self.ipc, self.stated.pop("shm", None))
-        shm = None if mounts_shm(self.mounts) else shm
+        shm = shm if self.has_shm else None
         if shm is not None:
             self.stated["shm"] = shm
         return Stated("new-container:docker", dict.fromkeys(self.stated, self.where), **self.stated)  # type: ignore[arg-type]
@@ -213,6 +244,8 @@ def find_shm(ipc: str, stated: float | None) -> int | None:
 
     :param ipc: The mode; of those the container has its own in these alone.
     """
+    if ipc == "none":
+        return 0
     if ipc not in ("", "private", "shareable"):
         return None
     return SHM if stated is None else int(stated)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ..core.values import NamedTuple
 from .at_once import multiply
 from .compose_command import is_compose_command, read_compose_command
-from .docker_run import ENGINES, split_docker_run
+from .docker_run import ENGINES, find_run, split_docker_run
 from .facts import (
     ARGUMENT,
     DEFAULT,
@@ -33,6 +33,7 @@ from .options import COMMAND_LINE, Option, read_arguments, split_before
 from .programs import ALL_GPUS, DEFAULTS, FLAGS, LAUNCHES, MODULES, PROGRAMS
 from .shell_script import Reader, Source, read_shell
 from .shell_variables import expand
+from .trainer_file import read_zero_options
 from .wrappers import PYTHON_FILE, Peeled, peel, seems_to_start, starts_nothing
 
 _SHELLS = ("bash", "sh", "zsh", "dash")
@@ -120,8 +121,8 @@ def _find_reader(
     """Return what reads from a word on, where it is a launcher, a shell, or a trainer."""
     if is_compose_command(words):
         return read_compose_command
-    if name in ENGINES and "run" in words[1:3]:
-        return _read_docker
+    if name in ENGINES:
+        return _read_docker if find_run(words) else _refuse_exec if "exec" in words[1:3] else None
     if name in _SHELLS:
         return _read_shell
     if name in ("eval", "tmux"):
@@ -225,7 +226,8 @@ def _read_accelerate(words: Sequence[str], where: str, depth: int) -> Words:
     below = _read_script_of(split.rest, where, depth) if split.rest else _miss("accelerate", where)
     counted = "--cpu" in words[2 : len(words) - len(split.rest)]
     every = () if counted else (ALL_GPUS._replace(where="accelerate launch", rank=NAMED),)
-    return join_words([said, _leave_ranks(below), Words(every, library="accelerate")])
+    zero = read_zero_options(split.options, where)
+    return join_words([said, zero, _leave_ranks(below), Words(every, library="accelerate")])
 
 
 def _read_deepspeed(words: Sequence[str], where: str, depth: int) -> Words:
@@ -334,6 +336,15 @@ def _read_program(words: Sequence[str], where: str, _depth: int) -> Words:
     others = [fact for fact in said.facts if fact.key not in ("ranks_per_node", "world")]
     said = said._replace(facts=(*others, *ranks))
     return join_words([said, DEFAULTS.get(name, Words())])
+
+
+def _refuse_exec(words: Sequence[str], where: str, _depth: int) -> Words:
+    starts = any(_find_reader(word, words[at:]) for at, word in enumerate(words) if at > 1)
+    if not starts:
+        return Words()
+    told = f"{where or COMMAND_LINE}: {words[0]} exec: runs in a container that there is"
+    hint = f"state --place container:{words[0]}/NAME, and the command that runs in it"
+    return Words(problems=(f"{told}; {hint}",))
 
 
 def _read_docker(words: Sequence[str], where: str, depth: int) -> Words:

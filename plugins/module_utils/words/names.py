@@ -210,7 +210,9 @@ def _read_lora(key: str, value: str, where: str, rank: int) -> Fact | None:
         return Fact("lora", False, where, max(rank, ARGUMENT))
     if value in _ADAPTERS or value in ("true", "yes", "1"):
         return Fact(key, True, where, rank)
-    return Fact(key, False, where, rank) if value in ("full", "false", "no", "0") else None
+    return (
+        Fact(key, False, where, rank) if value in ("full", "freeze", "false", "no", "0") else None
+    )
 
 
 def _read_number(key: str, value: object, where: str, rank: int) -> Fact | None:

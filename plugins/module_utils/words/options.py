@@ -12,6 +12,8 @@ from .names import AUTO, KEYS_OF, OF_TRANSFORMERS, read_option, spell
 
 COMMAND_LINE = "command line"
 _SETTING = re.compile(r"[+~]{0,2}[A-Za-z_][A-Za-z0-9_./@-]*=", re.ASCII)
+_SWITCHES = ("resume", "use_peft", "use_lora", "lora_enable")
+"""Options that are on where no value follows them."""
 _NUMBER = re.compile(r"-[0-9.]+")
 _SHORT = re.compile(r"(-(?:c|[bj](?==?\d)))=?(.+)")
 _SCRIPT = re.compile(r".*\.(py|sh|bash|sbatch|slurm)")
@@ -102,8 +104,9 @@ def read_arguments(words: Sequence[str], where: str, rank: int) -> Words:
     found: list[Fact | Wanted] = []
     for name, value in split.options:
         if value is None:
-            found += [Fact("resume", True, where or name, rank)] if spell(name) == "resume" else []
-            continue
+            if spell(name) not in _SWITCHES:
+                continue
+            value = "true"
         here = where or name
         shown = f"{where}: {name}" if where else name
         found += read_option(name, value, here, rank, shown)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from ..core.values import NamedTuple
 from .container_node import Node, read_started, read_words, whole
 from .docker_run import SHM, Container, is_shm
-from .facts import JOB, Fact, Stated, Words, join_words
+from .facts import JOB, LAUNCHER, Fact, Stated, Words, join_words
 from .launchers import read_variables
 from .pod_jobs import LAUNCHER_ROLE, Job, read_job, start_processes
 from .quantities import parse_count, parse_pod_quantity
@@ -45,8 +45,11 @@ def _find_specs(root: object) -> Iterator[_Pod]:
     while waiting:
         above, role, node = waiting.pop()
         if isinstance(node, dict):
+            alone = node.get("container")
             if isinstance(node.get("containers"), list):
                 yield _Pod(role, node)
+            elif isinstance(alone, dict) and "image" in alone:  # As Argo's templates have it.
+                yield _Pod(role, {**node, "containers": [alone]})
             is_roles = above.endswith("ReplicaSpecs")
             below = [(str(key), str(key) if is_roles else role, one) for key, one in node.items()]
             waiting += reversed(below)
@@ -78,11 +81,17 @@ def _read_spec(spec: dict[str, object], path: str, job: Job) -> Words:
     containers = spec["containers"]
     said = [_read_container(spec, one, path, job) for one in containers]  # type: ignore[attr-defined]
     training = [one for one in said if one.facts or one.wanted]
-    return (training or said or [Words()])[0]
+    starting = [one for one in training if any(map(_is_of_a_run, one.facts))]
+    return join_words(starting or (training or said)[:1])
+
+
+def _is_of_a_run(fact: Fact) -> bool:
+    """Tell whether a fact is of what trains, and not of a tool beside it."""
+    return fact.rank >= LAUNCHER and fact.key in ("workers", "ranks_per_node", "world", "all_tasks")
 
 
 def _read_container(spec: dict[str, object], container: object, path: str, job: Job) -> Words:
-    node = Node(container, path, {})
+    node = Node(container, path, None)
     limits = ("resources", "limits")
     memory = node.number("memory", parse_pod_quantity, *limits, "memory")
     cpus = node.number("cpus", parse_pod_quantity, *limits, "cpu")
@@ -97,16 +106,25 @@ def _read_container(spec: dict[str, object], container: object, path: str, job: 
         for more, place in read_words(node, key):
             words, here = [*words, *more], place
     env = find(container, "env")
-    variables = {
-        str(read_scalar(find(one, "name"))[0]): str(read_scalar(find(one, "value"))[0])
-        for one in (env if isinstance(env, list) else ())
-        if find(one, "value") is not None
-    }
-    said = [read_variables(variables, here), Words(stated=(stated,), problems=tuple(node.problems))]
+    variables = {**job.variables}
+    for one in env if isinstance(env, list) else ():
+        key, value = str(read_scalar(find(one, "name"))[0]), find(one, "value")
+        # Of one that the cluster has, no default of a shell counts.
+        variables[key] = f"${key}" if value is None else str(read_scalar(value)[0])
+    own = {key: value for key, value in variables.items() if "$" not in value}
+    said = [read_variables(own, here), Words(stated=(stated,), problems=tuple(node.problems))]
     said += [read_started([expand_pod(one, variables) for one in words], here)] if words else []
-    said.append(start_processes(words, {**job.variables, **variables}, job.where or here))
+    said.append(start_processes(words, variables, job.where or here))
+    said.append(Words(notes=tuple(_note_unread(container, words, path))))
     found = [] if gpus is None else [Fact("gpus.count", int(gpus), node.at["gpus"], JOB)]
     return Container(stated).map(join_words([*said, Words(tuple(found))]))
+
+
+def _note_unread(container: object, words: list[str], path: str) -> Iterator[str]:
+    """Say of variables that the cluster holds that a command may have others by them."""
+    named = find(container, "envFrom")
+    if named and "$" in " ".join(words):
+        yield f"{path}:{read_line(named)}: not read: envFrom, whose variables the command may use"
 
 
 def expand_pod(text: str, variables: Mapping[str, str]) -> str:
@@ -142,7 +160,7 @@ def _size_volume(volume: object, node: Node) -> int | None:
     medium, line = read_scalar(find(empty, "medium"))
     if medium != "Memory":
         return None
-    inner = Node(empty, node.path, {})
+    inner = Node(empty, node.path, None)
     size = inner.number("shm", parse_pod_quantity, "sizeLimit")
     node.problems += inner.problems
     node.at["shm"] = inner.at.get("shm", f"{node.path}:{line}")

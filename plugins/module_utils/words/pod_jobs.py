@@ -44,11 +44,15 @@ def _read_pytorch(spec: object, path: str) -> Job:
     nodes = list(_count_pods(find(spec, "pytorchReplicaSpecs"), ("Master", "Worker"), path))
     processes, line = read_scalar(find(spec, "nprocPerNode"))
     where = f"{path}:{line}" if processes is not None else "PyTorchJob's default"
-    return Job(Words(tuple(nodes)), {_PROCESSES: str(processes or AUTO)}, where)
+    number = str(nodes[0].value) if nodes else "1"
+    variables = {_PROCESSES: str(processes or AUTO), "PET_NNODES": number}
+    return Job(Words(tuple(nodes)), variables, where)
 
 
 def _read_mpi(spec: object, path: str) -> Job:
-    facts = list(_count_pods(find(spec, "mpiReplicaSpecs"), ("Worker",), path))
+    is_worker = read_scalar(find(spec, "runLauncherAsWorker"))[0] is True
+    roles = ("Launcher", "Worker") if is_worker else ("Worker",)
+    facts = list(_count_pods(find(spec, "mpiReplicaSpecs"), roles, path))
     slots, line = read_scalar(find(spec, "slotsPerWorker"))
     where = f"{path}:{line}" if slots is not None else "MPIJob's default"
     found = read_option("nproc_per_node", slots or 1, where, JOB)
@@ -77,14 +81,14 @@ def _read_train(spec: object, path: str) -> Job:
     processes, at = read_scalar(find(trainer, "numProcPerNode"))
     runtime, here = read_scalar(find(spec, "runtimeRef", "name"))
     told = f"{path}:{here}: not read: the pod of the runtime {runtime}, such as its /dev/shm"
-    variables = {} if processes is None else {_PROCESSES: str(processes)}
+    variables = {_PROCESSES: str(AUTO if processes is None else processes)}
     container = {
         "name": find(spec, "runtimeRef", "name"),
         "resources": find(trainer, "resourcesPerNode"),
         **{key: find(trainer, key) for key in ("command", "args", "env")},
     }
     words = Words(tuple(one for one in facts if isinstance(one, Fact)), notes=(told,))
-    return Job(words, variables, f"{path}:{at}" if at else "", container)
+    return Job(words, variables, f"{path}:{at}" if at else "TrainJob's default", container)
 
 
 def start_processes(words: Sequence[str], variables: Mapping[str, str], where: str) -> Words:

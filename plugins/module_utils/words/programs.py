@@ -58,6 +58,7 @@ DEFAULTS = {
         (
             Fact("workers", AUTO, _AXOLOTL, DEFAULT),
             Fact("prefetch", 256, _AXOLOTL, DEFAULT),
+            Fact("lora", False, _AXOLOTL, DEFAULT),
             ALL_GPUS,
         ),
         library="transformers",

@@ -9,7 +9,7 @@ from ..core.quote import quote
 
 _BINARY = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _SIZE = re.compile(r"([0-9]{1,18})(\.[0-9]{1,6})? ?([kmgt]?)(i?b?)", re.IGNORECASE)
-_POD = re.compile(r"([0-9]{1,18})(\.[0-9]{1,6})?(m|k|M|G|T|Ki|Mi|Gi|Ti)?")
+_POD = re.compile(r"([0-9]{1,18})(\.[0-9]{1,6})?(m|k|M|G|T|Ki|Mi|Gi|Ti|[eE]\+?[0-9]{1,2})?")
 _DECIMAL = {"m": 0.001, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _POD_UNITS = {"": 1.0, **_DECIMAL, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _COUNT = re.compile(r"([0-9]{1,18})(\.[0-9]{1,9})?([eE]\+?[0-9]{1,2})?")
@@ -51,7 +51,10 @@ def parse_pod_quantity(text: str) -> float:
     match = _POD.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{quote(text)} is not a quantity of Kubernetes; such as 2, 500m, 64Gi")
-    return float(match[1] + (match[2] or "")) * _POD_UNITS[match[3] or ""]
+    number, unit = match[1] + (match[2] or ""), match[3] or ""
+    if unit[:1] in ("e", "E"):
+        return float(number + unit)
+    return float(number) * _POD_UNITS[unit]
 
 
 def parse_count(value: object) -> int:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from .facts import FILE, LAUNCHER_FILE, ZERO, Fact, Wanted, Words, join_words
+from .facts import FILE, LAUNCHER, LAUNCHER_FILE, ZERO, Fact, Wanted, Words, join_words
 from .names import KEYS_OF, read_option, spell
 from .options import find_library
 from .tree import Leaf, find, list_leaves, read_scalar
@@ -16,6 +16,14 @@ _BUFFERS, _BUFFER = 5, 10**8
 """DeepSpeed's defaults of ``offload_param``: how many buffers, of how many parameters each."""
 _HALF = 2  # Bytes of a parameter of 16 bits.
 _STAGES = (2, 3)
+_DEVICES = (
+    ("offload_optimizer_device", "offload_optimizer"),
+    ("offload_param_device", "offload_parameters"),
+)
+_OF_ACCELERATE = (
+    *("compute_environment", "distributed_type", "machine_rank", "deepspeed_config"),
+    *("main_training_function", "downcast_bf16", "num_machines"),
+)
 
 
 def read_trainer(root: object, path: str) -> Words:
@@ -145,8 +153,7 @@ def _read_whole(node: object, default: int) -> int:
 
 def is_accelerate(root: object) -> bool:
     """Tell whether a file is what ``accelerate config`` writes."""
-    keys = ("compute_environment", "distributed_type", "machine_rank")
-    return isinstance(root, dict) and sum(key in root for key in keys) > 1
+    return isinstance(root, dict) and sum(key in root for key in _OF_ACCELERATE) > 1
 
 
 def read_accelerate(root: object, path: str) -> Words:
@@ -158,10 +165,7 @@ def read_accelerate(root: object, path: str) -> Words:
     stage, line = _read_stage(find(nested, "zero_stage"))
     if stage in _STAGES:
         facts.append(Fact("deepspeed.stage", stage, f"{path}:{line}", LAUNCHER_FILE))
-        for name, key in (
-            ("offload_optimizer_device", "offload_optimizer"),
-            ("offload_param_device", "offload_parameters"),
-        ):
+        for name, key in _DEVICES:
             device, at = read_scalar(find(nested, name))
             if device in ("cpu", "nvme"):
                 facts.append(Fact(f"deepspeed.{key}", True, f"{path}:{at}", LAUNCHER_FILE))
@@ -186,6 +190,19 @@ def read_accelerate(root: object, path: str) -> Words:
         wanted=(*words.wanted, *wanted),
         library=words.library or "accelerate",
     )
+
+
+def read_zero_options(options: Iterable[tuple[str, str | None]], where: str) -> Words:
+    """Return what options of ``accelerate launch`` say of DeepSpeed, in place of its file."""
+    given = {spell(name): (name, value) for name, value in options}
+    found: dict[str, object] = {}
+    shown, stage = given.get("zero_stage", ("", None))
+    if stage in ("2", "3"):
+        found = {"zero": int(stage), "deepspeed.stage": int(stage)}
+        for name, key in _DEVICES:
+            if given.get(name, ("", None))[1] in ("cpu", "nvme"):
+                found[f"deepspeed.{key}"] = True
+    return Words(tuple(Fact(key, one, where or shown, LAUNCHER) for key, one in found.items()))
 
 
 def is_backends(root: object) -> bool:

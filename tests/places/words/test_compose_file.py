@@ -134,14 +134,13 @@ def test_one_of_several_services_is_asked_for() -> None:
         ("docker compose run --rm train", [("*compose.y*ml", "compose:train")]),
         ("docker compose -f a.yml up -d train", [("a.yml", "compose:train")]),
         ("docker-compose --file=a.yml up", [("a.yml", "compose:")]),
-        ("docker compose -f a.yml -f b.yml up", [("a.yml", "compose:"), ("b.yml", "compose:")]),
         ("docker compose run -e A=1 -v /a:/b train", [("*compose.y*ml", "compose:train")]),
     ],
 )
 def test_a_command_of_compose_names_its_files(command: str, wanted: list[tuple[str, str]]) -> None:
     said = read_command(shlex.split(command))
     assert [(one.path, one.kind) for one in said.wanted] == wanted
-    assert bool(said.notes) == (len(wanted) > 1 or " -e " in command)
+    assert bool(said.notes) == (" -e " in command)
 
 
 @pytest.mark.parametrize(
@@ -156,12 +155,110 @@ def test_a_command_of_compose_names_its_files(command: str, wanted: list[tuple[s
             "docker compose run a bash",
             "docker compose run a: the command behind it is not read; state it in the file",
         ),
+        *(
+            (
+                f"docker compose {given} up",
+                "docker compose: several files, profiles and --env-file are not read; give the one"
+                f" file that docker compose {given} config prints",
+            )
+            for given in ("-f a.yml -f b.yml", "--env-file x.env", "--profile train")
+        ),
     ],
 )
-def test_a_command_of_compose_that_names_none_is_refused(command: str, told: str) -> None:
+def test_a_command_of_compose_that_is_not_understood_is_refused(command: str, told: str) -> None:
     assert read_command(shlex.split(command)).problems == (f"command line: {told}",)
 
 
-def test_what_a_service_extends_is_said_to_be_unread() -> None:
-    said = read("services:\n  a:\n    extends: {file: b.yml, service: c}\n    command: python t.py")
-    assert said.notes == ("run.yaml:3: not read: what the service extends",)
+HINT = "not read; give the one file that docker compose config prints"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "told"),
+    [
+        (
+            "services:\n  a:\n    extends: {file: b.yml, service: c}\n    command: python t.py",
+            "run.yaml",
+            f"run.yaml:3: extends: the other service is {HINT}",
+        ),
+        (
+            "include: [b.yml]\nservices: {a: {command: python t.py}}",
+            "run.yaml",
+            f"run.yaml:1: include: other files are {HINT}",
+        ),
+        (
+            "services: {a: {command: python t.py}}",
+            "docker-compose.yml",
+            f"docker-compose.yml: docker-compose.override.yml changes it, and is {HINT}",
+        ),
+        ("services: {a: {command: python t.py}}", "run.yaml", ""),
+    ],
+)
+def test_other_files_that_change_a_service_are_not_passed_by(
+    text: str, name: str, told: str
+) -> None:
+    beside = {"docker-compose.override.yml": "services: {a: {shm_size: 1g}}"}
+    context = Context({}, parse_documents, lambda _folder, path: beside.get(path, ""))
+    assert read_file(Text(name, text, "/srv"), context).words.problems == ((told,) if told else ())
+
+
+@pytest.mark.parametrize(
+    ("value", "environment", "size"),
+    [
+        ("${SHM:?state it}", {"SHM": "4gb"}, 2**32),
+        ("${SHM-2g}", {"SHM": "4gb"}, 2**32),
+        ("${SHM:-2g}", {"SHM": ""}, 2**31),
+        ("${BIG+8g}", {"BIG": ""}, 2**33),
+        ("${BIG:+8g}", {"BIG": ""}, 2**26),
+    ],
+)
+def test_variables_are_put_in_as_compose_does(
+    value: str, environment: dict[str, str], size: int
+) -> None:
+    text = f"services: {{a: {{command: python t.py, shm_size: '{value}'}}}}"
+    (stated,) = read(text, **environment).stated
+    assert stated.shm == size
+
+
+def test_of_services_that_need_a_profile_none_is_the_run_beside_another() -> None:
+    text = TWO.replace("b: {", "b: {profiles: [eval], ")
+    assert take(read(text), {}, "/srv").section["workers"] == 1
+    assert take(read(text, "compose:b"), {}, "/srv").section["workers"] == 2
+
+
+@pytest.mark.parametrize("given", ["deploy: {replicas: 4}", "scale: 4"])
+def test_copies_of_a_container_are_told(given: str) -> None:
+    said = read(f"services: {{a: {{command: python t.py, {given}}}}}")
+    assert said.notes == (
+        "run.yaml:1: 4 of the container run at once: one is judged, and the host needs 4 times as"
+        " much",
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "shm", "ranks"),
+    [
+        ("docker --context far run image torchrun --nproc-per-node 4 t.py", 2**26, 4),
+        ("docker -H ssh://h --debug run --shm-size 1g image python t.py", 2**30, 1),
+        ("nerdctl -n k8s.io run image python t.py", 2**26, 1),
+        ("podman --storage-driver overlay container run image python t.py", 2**26, 1),
+        ("docker create --shm-size 1g image python t.py", 2**30, 1),
+        ("docker run --entrypoint sh image -c 'torchrun --nproc-per-node 4 t.py'", 2**26, 4),
+        ("docker run -v shm:/dev/shm image python t.py", None, 1),
+        ("docker run --mount type=volume,source=shm,target=/dev/shm image python t.py", None, 1),
+        ("docker run --ipc none image python t.py", 0, 1),
+    ],
+)
+def test_a_container_is_found_in_each_form(command: str, shm: int | None, ranks: int) -> None:
+    said = read_command(shlex.split(command))
+    assert [one.shm for one in said.stated] == [shm]
+    assert take(said, {}, "/srv").section["ranks_per_node"] == ranks
+
+
+def test_limits_that_are_not_judged_are_told() -> None:
+    said = read_command(shlex.split("docker run --ulimit nproc=20:20 image python t.py"))
+    assert "docker run: not judged: --ulimit nproc=20:20" in said.notes
+    inside = read_command(shlex.split("docker exec -it box torchrun t.py"))
+    assert inside.problems == (
+        "command line: docker exec: runs in a container that there is; state --place"
+        " container:docker/NAME, and the command that runs in it",
+    )

@@ -123,6 +123,64 @@ def test_what_the_runtime_of_a_job_adds_is_said_to_be_unread() -> None:
     )
 
 
+def test_torchrun_of_a_train_job_takes_every_gpu() -> None:
+    text = TRAIN.replace("    numProcPerNode: 4\n", "").replace("32Gi", "32Gi, nvidia.com/gpu: 8")
+    assert count(text) == (8, 16)
+
+
+def test_a_launcher_that_is_a_worker_is_a_node() -> None:
+    text = MPI.format(slots="runLauncherAsWorker: true", command="[mpirun, python, t.py]")
+    assert count(text) == (1, 3)
+
+
+def test_variables_of_the_operator_are_known() -> None:
+    command = (
+        "[bash, -c, 'torchrun --nnodes $PET_NNODES --nproc-per-node $PET_NPROC_PER_NODE t.py']"
+    )
+    text = PYTORCH.format(processes="nprocPerNode: 2", command=command, memory="64Gi")
+    assert count(text) == (2, 8)
+
+
+POD = """
+apiVersion: v1
+kind: Pod
+spec:
+  containers:
+    - {name: a, command: [python, a.py, --num_workers=0]}
+    - name: b
+      command: [bash, -c, "python b.py --num_workers ${W:-2}"]
+      resources: {limits: {memory: 1Gi}}
+      %s
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "workers", "problem"),
+    [
+        ("env: [{name: W, value: '16'}]", 16, False),
+        ("env: [{name: W, valueFrom: {fieldRef: {fieldPath: x}}}]", 8, True),
+        ("envFrom: [{configMapRef: {name: big}}]", 2, False),
+    ],
+)
+def test_what_the_cluster_holds_is_no_default(given: str, workers: int, problem: bool) -> None:
+    said = read(POD % given)
+    taken = take(said, {}, "/srv")
+    assert (taken.section.get("workers"), bool(taken.problems)) == (workers, problem)
+    assert [one.place for one in said.stated] == ["pod:a", "pod:b"]
+    told = "job.yaml:10: not read: envFrom, whose variables the command may use"
+    assert (told in said.notes) == ("envFrom" in given)
+
+
+def test_a_template_of_argo_has_one_container() -> None:
+    said = read(
+        "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nspec: {templates: [{name: t, container:"
+        " {image: x, command: [torchrun, --nproc-per-node, '4', t.py],"
+        " resources: {limits: {memory: 1e11}}}}]}"
+    )
+    assert [one.memory for one in said.stated] == [10**11]
+    assert take(said, {}, "/srv").section["ranks_per_node"] == 4
+
+
 @pytest.mark.parametrize("kind", ["PyTorchJob", "MPIJob", "TrainJob"])
 @pytest.mark.parametrize("spec", ["3", "{}", "{pytorchReplicaSpecs: 1, trainer: []}", "[1]"])
 def test_a_job_of_another_shape_is_no_traceback(kind: str, spec: str) -> None:

@@ -232,7 +232,7 @@ def test_a_container_s_line_states_limits_and_mounts() -> None:
             ("--ipc=host --shm-size=8g", None),
             ("--shm-size=1g --ipc=host", None),
         ),
-        *(("--ipc container:a --shm-size 1g", None), ("--ipc=none --shm-size 1g", None)),
+        *(("--ipc container:a --shm-size 1g", None), ("--ipc=none --shm-size 1g", 0)),
         *(("--ipc=private", 2**26), ("--ipc=private --shm-size=1g", 2**30)),
         *(("--ipc=shareable", 2**26), ("--shm-size=0", 2**26), ("--shm-size=1", 1)),
         ("--shm-size 1gb", 2**30),

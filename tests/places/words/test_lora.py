@@ -33,6 +33,11 @@ OF_8, OF_16, OF_64 = 53195198, 106390396, 425561584
         (f"{TRAIN} --lora_r 16 --use_peft false", None),
         (f"{TRAIN} --use_peft --lora_r 16", OF_16),
         (f"{TRAIN} --use_peft true", OF_64),
+        (f"{TRAIN} --use_peft --bf16 --lora_r 8", OF_8),
+        (f"{TRAIN} --finetuning_type freeze --lora_rank 8", None),
+        ("axolotl train --base_model Llama-7b --deepspeed zero3 --lora_r 32", None),
+        ("axolotl train --base_model Llama-7b --deepspeed zero3 --lora_r 8 --adapter lora", OF_8),
+        ("llamafactory-cli train --model X-7B --deepspeed zero3 --additional_target embed", None),
         (f"{TRAIN} --adapter qlora --lora_r 8", OF_8),
         (f"{TRAIN} --adapter ./some/path", None),
         (f"{TRAIN} --finetuning_type full --lora_rank 16", None),
@@ -51,6 +56,23 @@ def test_lora_trains_few_parameters(command: str, trained: int | None) -> None:
     assert find_trained(taken) == trained
     is_assumed = trained in (OF_8, OF_16, OF_64, 7 * 10**9)
     assert ("--trainable-parameters N" in taken.asked) == is_assumed
+
+
+@pytest.mark.parametrize(
+    ("options", "stage", "offloads"),
+    [
+        ("--zero_stage 3 --offload_optimizer_device cpu --offload_param_device cpu", 3, True),
+        ("--zero_stage 2", 2, None),
+        ("--zero_stage 0", None, None),
+    ],
+)
+def test_accelerate_is_given_deepspeed_by_options(
+    options: str, stage: int | None, offloads: bool | None
+) -> None:
+    command = f"accelerate launch --use_deepspeed {options} --num_processes 8 t.py --model X-7B"
+    section = read(command).section.get("deepspeed", {})
+    assert isinstance(section, dict)
+    assert (section.get("stage"), section.get("offload_optimizer")) == (stage, offloads)
 
 
 def test_lora_without_deepspeed_is_nothing_to_ask_for() -> None:
