@@ -117,7 +117,8 @@ class _Gathering:
             script = re.sub(r":\d+(: .*)?$", "", wanted.where)
             return Text(f"{script}: {wanted.path}", wanted.text, folder)
         start, trouble = f"{wanted.where}: " if wanted.where else "", ""
-        for base in dict.fromkeys((os.getcwd(), folder)):
+        went = os.path.join(os.getcwd(), wanted.folder)
+        for base in dict.fromkeys((went, os.getcwd(), folder)):
             path = os.path.normpath(os.path.join(base, wanted.path))
             name = wanted.path if base == os.getcwd() else path
             try:
@@ -162,7 +163,7 @@ class _Gathering:
 
     def _read_beside(self, folder: str, path: str) -> str:
         """Return what a file holds that another one takes its variables from, if it can be read."""
-        whole = os.path.normpath(os.path.join(folder, path))
+        whole = os.path.normpath(os.path.join(os.getcwd(), folder, path))
         try:
             content = decode_policy(self.files.read(whole), whole)
         except (OSError, ValueError):

@@ -74,6 +74,11 @@ class AtOnce:
         """Whether srun or its like starts what a job has tasks for, or a script might."""
 
     @property
+    def is_in_brackets(self) -> bool:
+        """Whether what is read now is in a shell of its own."""
+        return any(one.kind == "(" for one in self._groups)
+
+    @property
     def _loops(self) -> tuple[_Group, ...]:
         return tuple(one for one in self._groups if one.kind == "loop")
 

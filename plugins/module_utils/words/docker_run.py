@@ -110,8 +110,10 @@ class Container(NamedTuple):
         starts the container.
         """
         inside = join_path(self.folder, wanted.path) if self.folder else wanted.path
-        if wanted.text or not inside.startswith("/"):
-            return wanted
+        there = join_path(wanted.folder, wanted.path)
+        mounted = find_on_host(there, self.mounts) if wanted.folder.startswith("/") else ""
+        if mounted or wanted.text or not inside.startswith("/"):
+            return wanted._replace(path=mounted or wanted.path, folder="")
         return wanted._replace(path=find_on_host(inside, self.mounts))
 
 

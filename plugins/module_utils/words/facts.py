@@ -65,7 +65,7 @@ class Wanted(NamedTuple):
     """A file that words name, and what is read there: ``kind`` is empty where it says itself.
 
     Without one that ``must`` be there nothing is lost but what it may have said. ``text`` is what
-    the script that names it writes into it.
+    the script that names it writes into it, ``folder`` where that has gone before.
     """
 
     path: str
@@ -73,6 +73,7 @@ class Wanted(NamedTuple):
     kind: str = ""
     must: bool = True
     text: str = ""
+    folder: str = ""
 
 
 class Stated(NamedTuple):

@@ -89,7 +89,13 @@ def _read(text: Text, context: Context, kind: str) -> Read:
     if not text.content.strip():
         raise ValueError(f"{text.name}: is empty")
     if kind == SCRIPT or _SCRIPT.match(text.content) or _is_named(text, ".sh", ".bash", ".slurm"):
-        words = read_script(text.content, text.name, context.environment)
+        look = context.read_beside
+        words = read_script(
+            text.content,
+            text.name,
+            context.environment,
+            lambda path: look("", path) or look(text.folder, path),
+        )
         return Read(SCRIPT if any(words) else "", words)
     if kind == VARIABLES:
         variables = read_env_file(text.content, context.environment)

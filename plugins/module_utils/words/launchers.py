@@ -362,13 +362,20 @@ def _read_docker(words: Sequence[str], where: str, depth: int) -> Words:
     return join_words([said, Words(wanted=container.files)])
 
 
-def read_script(text: str, path: str, environment: Mapping[str, str]) -> Words:
+def read_script(
+    text: str,
+    path: str,
+    environment: Mapping[str, str],
+    read_source: Callable[[str], str] = lambda _path: "",
+) -> Words:
     """Return what a script says.
 
     :param path: Its name, for origins.
     :param environment: What is set where it will run, as far as that is known.
+    :param read_source: What returns the text of a file that it sources.
     """
-    return read_shell(text, Source(path), environment, _READER)
+    reader = _READER._replace(read_source=read_source)
+    return read_shell(text, Source(path), environment, reader)
 
 
 _READER = Reader(read_command, name_start, read_variables)

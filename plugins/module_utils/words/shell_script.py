@@ -12,28 +12,34 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ..core.values import NamedTuple
 from .at_once import AtOnce
 from .facts import Ulimit, Words, join_path, join_words
+from .names import AUTO
 from .script_lines import Line, find_target, is_script, split_lines
+from .shell_settings import Conditions, Settings, find_defaults, find_settings, flatten
 from .shell_text import skip_keywords, split_ended
 from .shell_variables import LONGEST, expand
 from .slurm_job import read_job
 
-_ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
 _ARRAY = re.compile(r"\s*(?:export\s+|local\s+)?([A-Za-z_]\w*)(\+?)=\((.*)", re.DOTALL)
 _SETTING = re.compile(r"\.(ya?ml|json|toml|cfg|py|sh)$|^--[a-z]")
 _MOST_ASSIGNED = 16
 """In one line, whose text is gone through again for each."""
 _DEEPEST, _NAMED = 3, 8
+_PATHS = ("output_dir", "cache_dir")
+_RELATIVE = re.compile(f"(?!{AUTO}$)(?!.*://)[^/~$].*", re.DOTALL)
+_USED = re.compile(r"\$\{?([A-Za-z_]\w*)")
 
 
 class Reader(NamedTuple):
     """What knows commands: what one says, by which word it starts a run, what variables say.
 
-    ``depth`` of the first is in how many commands it stands.
+    ``depth`` of the first is in how many commands it stands. ``read_source`` returns what a file
+    holds that is sourced; nothing where it cannot be read.
     """
 
     read_command: Callable[[Sequence[str], str, int], Words]
     name_start: Callable[[Sequence[str]], str]
     read_variables: Callable[[Mapping[str, str], str], Words]
+    read_source: Callable[[str], str] = lambda _path: ""
 
 
 class Source(NamedTuple):
@@ -65,6 +71,10 @@ class _Script:
         self.starts: list[str] = []
         self.written: dict[str, str] = {}
         self.at_once = AtOnce()
+        self.conditions = Conditions()
+        self.told: dict[str, str] = {}
+        self.used: set[str] = set()
+        self.folder = ""
 
     def read(self, text: str) -> Words:
         job = read_job(text, self.source.name)
@@ -84,7 +94,8 @@ class _Script:
         if self.starts and not self.at_once.has_steps:
             said[0] = _drop_tasks(said[0])
         noted = several if several.notes else _note_starts(self.source.name, self.starts)
-        return join_words([*said, noted])
+        unsure = tuple(self.told[name] for name in self.told if name in self.used)
+        return join_words([*said, noted, Words(notes=unsure)])
 
     def _refuse(self, line: Line, exc: ValueError) -> Iterator[tuple[Words, int]]:
         """Yield a problem, if the line seems to start a run."""
@@ -112,26 +123,84 @@ class _Script:
         """Yield what one line says, with its number as a start; what it assigns is kept."""
         where, array = self.source.locate(line.number), _ARRAY.match(line.text)
         if array:
-            given = _flatten(expand(array[3].rstrip().rstrip(")"), self.variables))
+            given = flatten(expand(array[3].rstrip().rstrip(")"), self.variables))
             before = f"{self.variables.get(array[1], '')} " if array[2] else ""
             self.variables[array[1]] = f"{before}{given}"[:LONGEST]
             return
+        folder = self.folder
+        self.variables.update(find_defaults(line.text, self.variables))
         for whole, ended in _split_line(line.text, self.variables):
-            words = skip_keywords(whole)
-            assigned = _find_assigned(words, self.variables)
-            number = 0
-            if assigned:
-                self.variables.update(assigned)
-                said = self.reader.read_variables(assigned, where)
-                yield join_words([said, _note_loop(words, where)]), 0
-            elif words[:1] == ["ulimit"]:
-                yield Words(ulimits=tuple(_read_ulimit(words[1:], where))), 0
-            elif words:
-                said = self.reader.read_command(words, where, self.source.commands)
-                number = self._see_start(whole, words, ended, said, where)
-                yield said, number
-                continue
-            self.at_once.see(whole, ended, None, where)
+            words = skip_keywords(self.conditions.open(whole))
+            said, number = self._read_command(whole, words, ended, where)
+            if number:
+                self.used.update(_USED.findall(line.text))
+            yield said, number
+            self.conditions.close(ended)
+        if line.text.strip()[:1] == "(" and line.text.strip()[-1:] == ")":
+            self.folder = folder
+
+    def _read_command(
+        self, whole: Sequence[str], words: Sequence[str], ended: str, where: str
+    ) -> tuple[Words, int]:
+        """Return what a command says, with its number as a start."""
+        settings, name = find_settings(words, self.variables), words[0] if words else ""
+        said = Words()
+        if settings:
+            said = join_words([self._set(settings, where), _note_loop(words, where)])
+        elif name in ("cd", "pushd") and len(words) == 2 and "$" not in words[1]:
+            self.folder = join_path(self.folder or ".", words[1])
+        elif name == "ulimit":
+            said = self._read_ulimit(whole, words, where)
+        elif name in ("source", ".") and len(words) > 1 and self._find_source(words[1]):
+            said = self._read_source(words[1])
+        elif words:
+            said = self.reader.read_command(words, where, self.source.commands)
+            number = self._see_start(whole, words, ended, said, where)
+            return self._place(said), number
+        self.at_once.see(whole, ended, None, where)
+        return said, 0
+
+    def _set(self, settings: Settings, where: str) -> Words:
+        """Keep what is set; under a condition the larger number."""
+        kept: dict[str, str] = {}
+        for name, value in settings.items():
+            chosen, told = self.conditions.choose(name, self.variables.get(name), value)
+            if told:
+                self.told[name] = f"{where}: {told}"
+            self.variables.pop(name, None)
+            if chosen is not None:
+                self.variables[name] = kept[name] = chosen
+        return self.reader.read_variables(kept, where)
+
+    def _read_ulimit(self, whole: Sequence[str], words: Sequence[str], where: str) -> Words:
+        if whole[0].startswith("(") or self.at_once.is_in_brackets:
+            told = f"{where}: {' '.join(words)} counts within its brackets alone"
+            return Words(notes=(told,))
+        return Words(ulimits=tuple(_read_ulimit(list(words[1:]), where)))
+
+    def _find_source(self, path: str) -> str:
+        is_deep = self.source.documents >= _DEEPEST
+        return "" if is_deep or path.endswith("/activate") else self.reader.read_source(path)
+
+    def _read_source(self, path: str) -> Words:
+        """Read a file that is sourced: what it sets counts from there on."""
+        inner = Source(path, True, self.source.documents + 1, self.source.commands)
+        script = _Script(inner, {}, self.reader)
+        script.variables = self.variables
+        return script.read(self._find_source(path))
+
+    def _place(self, said: Words) -> Words:
+        """Return what is said with relative paths in the folder that the script went to."""
+        if not self.folder:
+            return said
+        facts = [
+            one._replace(value=join_path(self.folder, str(one.value)))
+            if one.key in _PATHS and _RELATIVE.fullmatch(str(one.value))
+            else one
+            for one in said.facts
+        ]
+        wanted = [one._replace(folder=join_path(self.folder, one.folder)) for one in said.wanted]
+        return said._replace(facts=tuple(facts), wanted=tuple(wanted))
 
     def _see_start(
         self, whole: Sequence[str], words: Sequence[str], ended: str, said: Words, where: str
@@ -200,23 +269,6 @@ def _read_ulimit(words: list[str], where: str) -> Iterator[Ulimit]:
             yield Ulimit(letter, bounds or "SH", word, where)
 
 
-def _find_assigned(words: list[str], variables: Mapping[str, str]) -> dict[str, str]:
-    """Return what a command assigns, if it does nothing else; of a loop, its largest number."""
-    if words[:1] == ["for"] and words[2:3] == ["in"] and len(words) > 3:
-        counts = all(re.fullmatch("[0-9]{1,9}", word) for word in words[3:])
-        return {words[1]: max(words[3:], key=int) if counts else words[3]}
-    if words[:1] and words[0] in ("export", "local", "readonly", "declare", "typeset"):
-        words = [word for word in words[1:] if not word.startswith("-")]
-    pairs = [_ASSIGNED.fullmatch(word) for word in words]
-    found = [pair for pair in pairs if pair]
-    if len(found) < len(pairs):
-        return {}
-    return {
-        pair[1]: (variables.get(pair[1], "") * bool(pair[2]) + _flatten(pair[3]))[:LONGEST]
-        for pair in found
-    }
-
-
 def _note_loop(words: Sequence[str], where: str) -> Words:
     """Say of a loop over files of settings, or options, that only its first item is read."""
     items = words[3:] if words[:1] == ["for"] else []
@@ -224,8 +276,3 @@ def _note_loop(words: Sequence[str], where: str) -> Words:
         return Words()
     told = f"{where}: of the {len(items)} items of the loop {items[0]} is read"
     return Words(notes=(f"{told}; judge the largest by itself",))
-
-
-def _flatten(text: str) -> str:
-    """Return a text in one line, as it comes of a variable without quotes around it."""
-    return text.replace("\\\n", " ").replace("\n", " ")

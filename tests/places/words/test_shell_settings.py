@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a script sets counts as the shell has it; under a condition the larger number."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.words.facts import Words
+from mlhost_limits.words.launchers import read_script
+from mlhost_limits.words.precedence import take
+
+RUN = "python train.py --num_workers $W"
+FILES = {"env.sh": "export W=40\n", "deep.sh": "source env.sh\n", "loop.sh": "source loop.sh\n"}
+
+
+def read(text: str) -> Words:
+    return read_script(text, "run.sh", {}, lambda path: FILES.get(path, ""))
+
+
+def find_workers(text: str) -> tuple[object, bool]:
+    """Return the workers, and whether a condition is told of."""
+    said = read(text)
+    taken = take(said, {}, "/srv")
+    value = None if taken.problems else taken.section["workers"]
+    return value, any("by a condition" in note for note in said.notes)
+
+
+@pytest.mark.parametrize(
+    ("script", "workers", "told"),
+    [
+        (f"W=40; if [ -n \"$DEBUG\" ]; then W=0; fi; {RUN}", 40, True),
+        (f"W=2\nif [ $MODE = big ]; then\n  W=8\nelse\n  W=2\nfi\n{RUN}", 8, True),
+        (f"if true; then W=8; else W=2; fi; {RUN}", 8, True),
+        (f"W=1\ncase $1 in\n  big) W=16 ;;\n  *) W=2 ;;\nesac\n{RUN}", 16, True),
+        (f"case $1 in a) W=16;; *) W=2;; esac; {RUN}", 16, True),
+        (f"W=4; [ \"$1\" = debug ] && W=0; {RUN}", 4, True),
+        (f"W=4; [ \"$1\" = debug ] || W=6; {RUN}", 6, True),
+        (f"W=4; cd x && W=2; {RUN}", 2, False),
+        (f"W=4; [ -d x ]; W=2; {RUN}", 2, False),
+        (f"if [ -z \"$W\" ]; then W=3; fi; {RUN}", 3, False),
+        (f"W=4; X=1; if a; then X=2; fi; {RUN}", 4, False),
+        (f"if a; then b; fi; W=4; W=2; {RUN}", 2, False),
+        (f"W=4; if a; then unset W; fi; {RUN}", 4, False),
+    ],
+)  # fmt: skip
+def test_under_a_condition_the_larger_number_counts(script: str, workers: int, told: bool) -> None:
+    assert find_workers(script) == (workers, told)
+
+
+@pytest.mark.parametrize(
+    ("script", "workers"),
+    [
+        ("W=4; ((W*=2))", 8),
+        ("W=2; (( W += 38 ))", 40),
+        ("W=4; let W+=4", 8),
+        ("let W=4*2 X=1", 8),
+        ("W=4; ((W++))", 5),
+        ("W=4; ((W--))", 3),
+        ("((W=N*2))", None),
+        (": ${W:=4}", 4),
+        ("W=6; : ${W:=4}", 6),
+        ("W=4; unset W; W=${W:-1}", 1),
+        ("W=4; read -r W < f; W=${W:-1}", None),
+        ("printf -v W %s 8", None),
+        ("W=2; source env.sh", 40),
+        ("W=2; . deep.sh", 40),
+        ("W=2; source gone.sh", 2),
+        ("W=2; source loop.sh", 2),
+        ("source env.sh; W=3", 3),
+    ],
+)
+def test_what_is_set_counts_from_there_on(script: str, workers: int | None) -> None:
+    assert find_workers(f"{script}\n{RUN}")[0] == workers
+
+
+@pytest.mark.parametrize(
+    ("script", "folder"),
+    [
+        ("cd proj", "proj"),
+        ("cd proj/sub && true", "proj/sub"),
+        ("cd /abs", "/abs"),
+        ("cd proj\ncd ..", ""),
+        ("cd /abs; cd sub", "/abs/sub"),
+        ("cd $WHERE", ""),
+        ("(cd proj; ls)", ""),
+    ],
+)
+def test_files_are_looked_for_where_the_script_went(script: str, folder: str) -> None:
+    said = read(f"{script}\npython t.py --config c.yaml --output_dir out --cache_dir /c")
+    assert [(one.path, one.folder) for one in said.wanted] == [("c.yaml", folder)]
+    paths = {fact.key: fact.value for fact in said.facts if fact.key.endswith("_dir")}
+    assert paths == {"output_dir": f"{folder}/out".lstrip("/" * (not folder)), "cache_dir": "/c"}
+
+
+@pytest.mark.parametrize("path", ["s3://b/out", "~/out", "/out"])
+def test_a_path_that_is_not_relative_stays(path: str) -> None:
+    said = read(f"cd proj; python t.py --output_dir {path}")
+    assert [fact.value for fact in said.facts if fact.key == "output_dir"] == [path]
+
+
+@pytest.mark.parametrize(
+    ("script", "number"),
+    [
+        ("ulimit -n 64; python p.py", 1),
+        ("(ulimit -n 64; python p.py)", 0),
+        ("(cd x; ulimit -n 64; python p.py)", 0),
+        ("(python p.py); ulimit -n 64", 1),
+    ],
+)
+def test_a_limit_within_brackets_ends_with_them(script: str, number: int) -> None:
+    said = read(script)
+    assert len(said.ulimits) == number
+    told = "run.sh:1: ulimit -n 64 counts within its brackets alone"
+    assert (told in said.notes) == (number == 0)
+
+
+@pytest.mark.parametrize(
+    ("line", "ranks"),
+    [
+        ('tmux new-session -d -s $i "python train.py"', 4),
+        ("screen -dmS run$i python train.py", 4),
+        ('tmux send-keys -t $i "python train.py" C-m', 4),
+        ("python train.py", 1),
+    ],
+)
+def test_sessions_that_are_detached_run_at_once(line: str, ranks: int) -> None:
+    said = read(f"for i in 0 1 2 3; do {line}; done\n")
+    assert take(said, {}, "/srv").section["ranks_per_node"] == ranks
