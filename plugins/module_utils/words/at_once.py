@@ -73,6 +73,10 @@ class AtOnce:
         self.has_steps = False
         """Whether srun or its like starts what a job has tasks for, or a script might."""
 
+    def has_function(self, name: str) -> bool:
+        """Tell whether a name is a function of the script that starts a run."""
+        return name in self._functions
+
     @property
     def is_in_brackets(self) -> bool:
         """Whether what is read now is in a shell of its own."""

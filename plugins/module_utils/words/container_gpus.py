@@ -25,6 +25,8 @@ def read_gpus(texts: Iterable[str], where: str) -> tuple[Fact, ...]:
     number = 0
     for text in texts:
         device = _DEVICE.fullmatch(text)
+        if text.startswith("/dev/"):
+            continue
         count = _count("1" if device and device[1] != "all" else text)
         if count is None:
             return ()
@@ -45,6 +47,15 @@ def _count(text: str) -> int | None:
 
 def read_gpus_of_service(service: object, path: str) -> Words:
     """Return how many GPUs a service of Compose is given."""
+    given, at = read_scalar(find(service, "gpus"))
+    if isinstance(given, int) and given > 0:
+        return Words((Fact("gpus.count", given, f"{path}:{at}", JOB),))
+    named = find(service, "devices")
+    found = read_gpus(
+        [str(read_scalar(one)[0]) for one in _listed(named)], f"{path}:{read_line(named)}"
+    )
+    if found:
+        return Words(found)
     reserved = find(service, "deploy", "resources", "reservations", "devices")
     gpus = find(service, "gpus")
     number, line = 0, 0

@@ -43,6 +43,7 @@ _ACCELERATE = ("accelerate.commands.launch",)
 _GIVEN = re.compile("-[a-zA-Z]*c")
 _OF_TRL = re.compile("(?:^|/)trl[./]scripts[./]")
 _OWN_FILE = re.compile(r"\.{0,2}/.*")
+_LISTED = re.compile("[0-9]+(,[0-9]+)*")
 _DEEPEST, _SHOWN = 8, 60
 
 
@@ -156,7 +157,9 @@ def read_variables(variables: Mapping[str, str], where: str) -> Words:
     facts = []
     for name, value in variables.items():
         here = where or f"${name}"
-        if name == "CUDA_VISIBLE_DEVICES" and re.fullmatch(r"[0-9]+(,[0-9]+)*", value):
+        if name == "NVIDIA_VISIBLE_DEVICES" and _LISTED.fullmatch(value):
+            facts.append(Fact("gpus.count", value.count(",") + 1, here, JOB))
+        elif name == "CUDA_VISIBLE_DEVICES" and _LISTED.fullmatch(value):
             facts.append(Fact("gpus.count", value.count(",") + 1, here, ENVIRONMENT))
         elif name in known:
             rank = JOB if name.startswith("SLURM_") else ENVIRONMENT

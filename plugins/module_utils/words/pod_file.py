@@ -26,6 +26,9 @@ _PODS = (
 )
 
 
+_GPU = re.compile(r"(nvidia|amd)\.com/(gpu|mig-.+)|gpu\.intel\.com/(i915|xe)")
+
+
 def is_pod(root: object) -> bool:
     """Tell whether a document is one of Kubernetes that runs containers."""
     kind, _line = read_scalar(find(root, "kind"))
@@ -95,7 +98,8 @@ def _read_container(spec: dict[str, object], container: object, path: str, job: 
     limits = ("resources", "limits")
     memory = node.number("memory", parse_pod_quantity, *limits, "memory")
     cpus = node.number("cpus", parse_pod_quantity, *limits, "cpu")
-    gpus = node.number("gpus", parse_count, *limits, "nvidia.com/gpu")
+    names = [name for name in find(container, *limits) or () if _GPU.fullmatch(str(name))]
+    gpus = node.first("gpus", parse_count, *((*limits, str(name)) for name in names))
     shm = _find_shm(spec, node)
     name, where = node.text("name")
     at = {item: place for item, place in node.at.items() if item != "gpus"}

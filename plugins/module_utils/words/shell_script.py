@@ -147,18 +147,26 @@ class _Script:
         said = Words()
         if settings:
             said = join_words([self._set(settings, where), _note_loop(words, where)])
-        elif name in ("cd", "pushd") and len(words) == 2 and "$" not in words[1]:
-            self.folder = join_path(self.folder or ".", words[1])
+        elif name in ("cd", "pushd"):
+            self._go(words[1:])
         elif name == "ulimit":
             said = self._read_ulimit(whole, words, where)
         elif name in ("source", ".") and len(words) > 1 and self._find_source(words[1]):
             said = self._read_source(words[1])
+        elif self.at_once.has_function(name):
+            told = f"{where}: {name} is given arguments, which are not put in"
+            said = Words(notes=(told,) * (len(words) > 1))
         elif words:
             said = self.reader.read_command(words, where, self.source.commands)
             number = self._see_start(whole, words, ended, said, where)
             return self._place(said), number
         self.at_once.see(whole, ended, None, where)
         return said, 0
+
+    def _go(self, words: Sequence[str]) -> None:
+        named = [word for word in words if not re.match("[0-9]?>|-", word)]
+        if len(named) == 1 and "$" not in named[0]:
+            self.folder = join_path(self.folder or ".", named[0])
 
     def _set(self, settings: Settings, where: str) -> Words:
         """Keep what is set; under a condition the larger number."""

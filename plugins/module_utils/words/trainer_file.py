@@ -76,7 +76,8 @@ def _keep_largest(facts: Iterable[Fact]) -> list[Fact]:
     for fact in facts:
         other = kept.get(fact.key)
         number = fact.value if isinstance(fact.value, int) else -1
-        if other is None or (isinstance(other.value, int) and number > other.value):
+        larger = other and isinstance(other.value, int) and number > other.value
+        if other is None or fact.rank > other.rank or (fact.rank == other.rank and larger):
             kept[fact.key] = fact
     return list(kept.values())
 

@@ -82,6 +82,11 @@ DEVICES = "deploy: {resources: {reservations: {devices: [%s]}}}"
         (DEVICES % "{count: all, capabilities: [gpu]}", 8),
         ("gpus: [{count: 2}, {device_ids: ['GPU-1']}]", 3),
         ("gpus: all", 8),
+        ("gpus: 2", 2),
+        ("devices: ['nvidia.com/gpu=0', 'nvidia.com/gpu=1', /dev/fuse]", 2),
+        ("devices: [/dev/fuse]", 8),
+        ("environment: {NVIDIA_VISIBLE_DEVICES: '0,1'}", 2),
+        ("environment: {NVIDIA_VISIBLE_DEVICES: all}", 8),
     ],
 )
 def test_a_launcher_takes_the_gpus_of_its_service(given: str, ranks: int) -> None:

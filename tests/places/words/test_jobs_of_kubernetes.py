@@ -171,6 +171,14 @@ def test_what_the_cluster_holds_is_no_default(given: str, workers: int, problem:
     assert (told in said.notes) == ("envFrom" in given)
 
 
+@pytest.mark.parametrize(
+    "name", ["nvidia.com/gpu", "amd.com/gpu", "nvidia.com/mig-1g.5gb", "gpu.intel.com/i915"]
+)
+def test_a_pod_has_gpus_by_any_name(name: str) -> None:
+    text = PYTORCH.format(processes="", command=TORCHRUN, memory="64Gi")
+    assert count(text.replace("nvidia.com/gpu", f'"{name}"')) == (4, 16)
+
+
 def test_a_template_of_argo_has_one_container() -> None:
     said = read(
         "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nspec: {templates: [{name: t, container:"

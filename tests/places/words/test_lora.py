@@ -6,6 +6,9 @@ from __future__ import annotations
 import shlex
 
 import pytest
+from mlhost_limits.policy_file import parse_documents
+from mlhost_limits.words.facts import join_words
+from mlhost_limits.words.kinds import Context, Text, read_file
 from mlhost_limits.words.launchers import read_command
 from mlhost_limits.words.precedence import Taken, take
 
@@ -56,6 +59,16 @@ def test_lora_trains_few_parameters(command: str, trained: int | None) -> None:
     assert find_trained(taken) == trained
     is_assumed = trained in (OF_8, OF_16, OF_64, 7 * 10**9)
     assert ("--trainable-parameters N" in taken.asked) == is_assumed
+
+
+@pytest.mark.parametrize(
+    ("line", "trained"), [("seed: 1", OF_8), ("lora_modules_to_save: [embed, head]", None)]
+)
+def test_a_file_that_trains_more_than_lora_trains_all(line: str, trained: int | None) -> None:
+    text = f"adapter: lora\nlora_r: 8\n{line}\n"
+    file = read_file(Text("a.yml", text, "/srv"), Context({}, parse_documents)).words
+    words = join_words([read_command(shlex.split(TRAIN)), file])
+    assert find_trained(take(words, {}, "/srv")) == trained
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,8 @@ def test_what_is_set_counts_from_there_on(script: str, workers: int | None) -> N
         ("cd proj\ncd ..", ""),
         ("cd /abs; cd sub", "/abs/sub"),
         ("cd $WHERE", ""),
+        ("pushd proj >/dev/null", "proj"),
+        ("cd a b", ""),
         ("(cd proj; ls)", ""),
     ],
 )
@@ -89,6 +91,12 @@ def test_files_are_looked_for_where_the_script_went(script: str, folder: str) ->
     assert [(one.path, one.folder) for one in said.wanted] == [("c.yaml", folder)]
     paths = {fact.key: fact.value for fact in said.facts if fact.key.endswith("_dir")}
     assert paths == {"output_dir": f"{folder}/out".lstrip("/" * (not folder)), "cache_dir": "/c"}
+
+
+def test_arguments_of_a_function_are_said_not_to_be_put_in() -> None:
+    said = read("train() { python t.py --num_workers ${1:-4}; }\ntrain 40\n")
+    assert "run.sh:2: train is given arguments, which are not put in" in said.notes
+    assert not read("train() { python t.py; }\ntrain\n").notes
 
 
 @pytest.mark.parametrize("path", ["s3://b/out", "~/out", "/out"])
