@@ -14,6 +14,7 @@ from .at_once import AtOnce
 from .facts import Ulimit, Words, join_path, join_words
 from .names import AUTO
 from .script_lines import Line, find_target, is_script, split_lines
+from .shell_functions import inline
 from .shell_settings import Conditions, Settings, find_defaults, find_settings, flatten
 from .shell_text import skip_keywords, split_ended
 from .shell_variables import LONGEST, expand
@@ -82,7 +83,7 @@ class _Script:
         nodes = self.variables.get("SLURM_NNODES", "")
         self.at_once = AtOnce(int(nodes) if re.fullmatch("[0-9]{1,6}", nodes) else 1)
         parts = [(job.words, 0)]
-        for line in split_lines(text):
+        for line in inline(list(split_lines(text))):
             try:
                 parts += self._read_line(line)
                 if line.body:

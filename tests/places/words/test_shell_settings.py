@@ -93,8 +93,30 @@ def test_files_are_looked_for_where_the_script_went(script: str, folder: str) ->
     assert paths == {"output_dir": f"{folder}/out".lstrip("/" * (not folder)), "cache_dir": "/c"}
 
 
+@pytest.mark.parametrize(
+    ("script", "workers", "ranks"),
+    [
+        ("r() { torchrun --nproc-per-node \"$1\" t.py --workers $2; }\nr 4 6", 6, 4),
+        ("r() {\n local n=$1; local w=$2\n torchrun --nproc-per-node $n t.py --workers $w\n}\nr 2 3", 3, 2),
+        ("function r {\n python t.py --workers ${1:-4}\n}\nr 40", 40, 1),
+        ("r() { python t.py --workers ${1:-4}; }\nr", 4, 1),
+        ("r() { python t.py --workers 4 \"$@\"; }\nr --workers 40", 40, 1),
+        ("r() { n=$1; shift; torchrun --nproc-per-node $n t.py \"$@\"; }\nr 2 --workers 5", 5, 2),
+        ("r()\n{\n n=$1\n shift\n torchrun --nproc-per-node $n t.py \"$@\"\n}\nr 2 --workers 5 > log 2>&1", 5, 2),
+        ("r() { python t.py --workers $1; }\nr 3 &\nr 3 &\nwait", 3, 2),
+        ("r() { python t.py --workers $1; }\nr 3\nr 7 | tee log", 7, 1),
+        ("s() { python t.py --workers $1; }\nr() { s $1; }\nr 9", 9, 1),
+        ("W=6\nr() { python t.py --workers $1; }\nr $W", 6, 1),
+    ],
+)  # fmt: skip
+def test_arguments_of_a_function_are_put_in(script: str, workers: int, ranks: int) -> None:
+    taken = take(read(script), {}, "/srv")
+    assert taken.problems == ()
+    assert (taken.section["workers"], taken.section["ranks_per_node"]) == (workers, ranks)
+
+
 def test_arguments_of_a_function_are_said_not_to_be_put_in() -> None:
-    said = read("train() { python t.py --num_workers ${1:-4}; }\ntrain 40\n")
+    said = read("train() { python t.py --num_workers ${1:-4}; }\nls && train 40\n")
     assert "run.sh:2: train is given arguments, which are not put in" in said.notes
     assert not read("train() { python t.py; }\ntrain\n").notes
 
