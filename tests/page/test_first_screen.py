@@ -258,7 +258,7 @@ def test_without_the_script_fixes_causes_and_changes_are_read(browser: Browser, 
 
 def test_no_text_of_a_host_becomes_code(browser: Browser, tmp_path: Path) -> None:
     remedy = {"text": EVIL, "commands": [[EVIL]], "then": EVIL}
-    cause = {"code": EVIL, "text": EVIL, "at": {"file": EVIL, "line": EVIL}, "remedy": remedy}
+    cause = {"code": EVIL, "text": EVIL, "at": {"file": EVIL, "line": 1}, "remedy": remedy}
     finding = {"status": "fail", "place": EVIL, "item": EVIL, "bound": EVIL, "causes": [cause]}
     result = {"findings": [finding]}
     before = [read_host(EVIL, {"findings": []}), read_host("old" + EVIL, result)]
