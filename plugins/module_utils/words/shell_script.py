@@ -15,7 +15,7 @@ from .facts import Ulimit, Words, join_path, join_words
 from .names import AUTO
 from .script_lines import Line, find_target, is_script, split_lines
 from .shell_functions import inline
-from .shell_settings import Conditions, Settings, find_defaults, find_settings, flatten
+from .shell_settings import Conditions, find_defaults, find_settings, flatten
 from .shell_text import skip_keywords, split_ended
 from .shell_variables import LONGEST, expand
 from .slurm_job import read_job
@@ -169,7 +169,7 @@ class _Script:
         if len(named) == 1 and "$" not in named[0]:
             self.folder = join_path(self.folder or ".", named[0])
 
-    def _set(self, settings: Settings, where: str) -> Words:
+    def _set(self, settings: Mapping[str, str | None], where: str) -> Words:
         """Keep what is set; under a condition the larger number."""
         kept: dict[str, str] = {}
         for name, value in settings.items():

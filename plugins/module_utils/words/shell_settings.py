@@ -17,12 +17,12 @@ _READS = ("read", "mapfile", "readarray", "getopts")
 _TESTS = ("[", "[[", "test")
 _NUMBER = re.compile("[0-9]{1,18}")
 
-Settings = Mapping[str, "str | None"]
-"""Values by the names of variables; of one that is unset ``None``."""
 
+def find_settings(words: Sequence[str], variables: Mapping[str, str]) -> Mapping[str, str | None]:
+    """Return what a command sets, if it does nothing else; of a loop, its largest number.
 
-def find_settings(words: Sequence[str], variables: Mapping[str, str]) -> Settings:
-    """Return what a command sets, if it does nothing else; of a loop, its largest number."""
+    Of a variable that is unset the value is ``None``.
+    """
     name = words[0] if words else ""
     if name == "for" and words[2:3] == ["in"] and len(words) > 3:
         counts = all(re.fullmatch("[0-9]{1,9}", word) for word in words[3:])
@@ -49,7 +49,7 @@ def _count(texts: Sequence[str], variables: Mapping[str, str]) -> Iterator[tuple
             yield name, expand(f"$(({text}))", variables)
 
 
-def _find_assigned(words: Sequence[str], variables: Mapping[str, str]) -> Settings:
+def _find_assigned(words: Sequence[str], variables: Mapping[str, str]) -> dict[str, str]:
     if words and words[0] in _DECLARES:
         words = [word for word in words[1:] if not word.startswith("-")]
     pairs = [_ASSIGNED.fullmatch(word) for word in words]
