@@ -93,7 +93,7 @@ def _read_entry(name: str, entry: object, now: str, path: Path) -> HostResult:
 
 def is_version(told: object, accepted: int) -> bool:
     """Tell whether a version is the one that is accepted, and not a number that is equal to it."""
-    return type(told) is int and told == accepted
+    return isinstance(told, int) and not isinstance(told, bool) and told == accepted
 
 
 def read_head(path: Path, most: int) -> bytes:

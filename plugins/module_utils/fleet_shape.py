@@ -71,7 +71,7 @@ def _map(keys: Mapping[str, Judge], needed: str = "", is_optional: bool = False)
         if needed and needed not in value:
             return f".{needed}: is missing"
         for key, one in value.items():
-            if type(one) is not str or key in others:
+            if not isinstance(one, str) or key in others:
                 told = keys.get(key, _judge_other)(one)
                 if told:
                     return f".{key}{told}"

@@ -184,9 +184,9 @@ def _foretell_member(
 def _describe_bars(facts: SessionFacts, members: Members) -> Iterator[str]:
     """Yield the lines that leave a user no login, in whichever of the groups they are in."""
     others = (facts._replace(user=user, lines=lines) for _why, user, lines in members)
-    for bar in map(find_login_bar, (facts, *others)):
-        if bar:
-            yield f"{cite(bar)} refuses every login of {facts.user.name}"
+    for line in map(find_login_bar, (facts, *others)):
+        if line:
+            yield f"{cite(line)} refuses every login of {facts.user.name}"
 
 
 def _list_members(user: User, read: SessionsTree) -> Members:

@@ -66,8 +66,9 @@ def _evaluate(node: ast.AST) -> int:
 
     :raises ValueError: If it is something else.
     """
-    if isinstance(node, ast.Constant) and type(node.value) is int and node.value < _LARGEST:
-        return node.value
+    value = node.value if isinstance(node, ast.Constant) else None
+    if isinstance(value, int) and not isinstance(value, bool) and value < _LARGEST:
+        return value
     if isinstance(node, ast.BinOp) and type(node.op) in _NUMBERS:
         number = _NUMBERS[type(node.op)](_evaluate(node.left), _evaluate(node.right))
         if 0 <= number < _LARGEST:
