@@ -117,7 +117,7 @@ class _Gathering:
             script = re.sub(r":\d+(: .*)?$", "", wanted.where)
             return Text(f"{script}: {wanted.path}", wanted.text, folder)
         start, trouble = f"{wanted.where}: " if wanted.where else "", ""
-        went = os.path.join(os.getcwd(), wanted.folder)
+        went = os.path.normpath(os.path.join(os.getcwd(), wanted.folder))
         for base in dict.fromkeys((went, os.getcwd(), folder)):
             path = os.path.normpath(os.path.join(base, wanted.path))
             name = wanted.path if base == os.getcwd() else path

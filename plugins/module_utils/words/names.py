@@ -161,7 +161,7 @@ def _read(key: str, value: object, where: str, rank: int, told: str) -> Fact | N
         return None
     value = "-1" if value == -1 else value
     if isinstance(value, str):
-        if re.search(r"\$\{?SLURM_|%[jJA]", value) and key in _PATHS:
+        if re.search(r"\$\{?SLURM_|%[jJA]|\$\(\.\.\.\)", value) and key in _PATHS:
             return Fact(key, AUTO, where, rank)
         trouble = _find_trouble(value)
         if trouble:

@@ -11,7 +11,11 @@ from ..core.values import NamedTuple
 from .job_options import skip_shell_options, split_job
 from .shell_text import replace_substituted, strip_comments
 
-_HERE = re.compile(r"<<(-?)\s*([\"']?)([A-Za-z_]\w*)[\"']?")
+_HERE = re.compile(r"<<(-?)\s*([\"'\\]?)([A-Za-z_][\w-]*)[\"']?")
+_SUM = re.compile(r"\(\(.*?\)\)")
+_ARRAY = re.compile(
+    r"\s*(?:(?:export|local|readonly|declare|typeset)\s+(?:-\w+\s+)*)?[A-Za-z_]\w*\+?=\("
+)
 _TARGET = re.compile(r"(?:(?<![0-9&>])>{1,2}\s*|\btee\s+(?:-a\s+)?)([^\s<>|;&-][^\s<>|;&]*)")
 _SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
 MOST_LINES = 20_000
@@ -63,11 +67,11 @@ def split_lines(text: str) -> Iterator[Line]:
             if not lines[at].lstrip().startswith("#"):
                 whole.append(lines[at])
             at += 1
-        here = None if "<<<" in line or "((" in line else _HERE.search(line)
+        here = None if "<<<" in line else _HERE.search(_SUM.sub("", line))
         plain = strip_comments("\n".join(whole)).replace("\\\n", " ")
         first, body = at, ""
         if here:
-            at = _find_end(lines, at, here[3])
+            at = _find_end(lines, at, here[3], bool(here[1]))
             body = "\n".join(one.lstrip("\t") if here[1] else one for one in lines[first : at - 1])
             plain = _HERE.sub("", plain, count=1)
         if plain.strip():
@@ -75,19 +79,42 @@ def split_lines(text: str) -> Iterator[Line]:
             yield Line(start + 1, text, body, first, not (here and here[2]))
 
 
-def _find_end(lines: Sequence[str], at: int, word: str) -> int:
+def _find_end(lines: Sequence[str], at: int, word: str, is_indented: bool) -> int:
     """Return where the lines go on behind a here document."""
-    ends = (number for number in range(at, len(lines)) if lines[number].strip() == word)
-    return next(ends, len(lines)) + 1
+    for number in range(at, len(lines)):
+        line = lines[number].rstrip()
+        if (line.lstrip("\t") if is_indented else line) == word:
+            return number + 1
+    return len(lines) + 1
+
+
+def find_close(text: str, at: int) -> int:
+    """Return where the bracket closes that opens in a text; its length where none does."""
+    depth, quote = 0, ""
+    while at < len(text):
+        char = text[at]
+        if char == "\\" and quote != "'":
+            at += 2
+            continue
+        if char in "\"'" and quote in ("", char):
+            quote = "" if quote else char
+        elif not quote:
+            depth += (char == "(") - (char == ")")
+            if char == ")" and not depth:
+                return at
+        at += 1
+    return len(text)
 
 
 def _is_open(lines: list[str]) -> bool:
     """Tell whether an array has begun and not ended, ``ARGS=(``, or a quotation has."""
     if len(lines) > _MOST_JOINED:
         return False
-    if re.match(r"\s*(export\s+|local\s+)?[A-Za-z_]\w*\+?=\(", lines[0]):
-        return not lines[-1].rstrip().endswith(")")
     text = "\n".join(lines)
+    array = _ARRAY.match(lines[0])
+    if array:
+        plain = strip_comments(text)
+        return find_close(plain, array.end() - 1) == len(plain)
     if text.count('"') % 2 == 0 and text.count("'") % 2 == 0:
         return False
     try:

@@ -9,12 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from .shell_variables import LONGEST, expand
 
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
-_COUNTED = re.compile(r"([A-Za-z_]\w*)\s*(?:([-+*/%]?)=\s*(.+)|(\+\+|--))", re.DOTALL)
+_COUNTED = re.compile(r"(\+\+|--)?([A-Za-z_]\w*)\s*(?:([-+*/%]?)=\s*(.+)|(\+\+|--)|)", re.DOTALL)
 _SUM = re.compile(r"\(\((.*?)\)*", re.DOTALL)
 _DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):?=([^{}]*)\}")
 _DECLARES = ("export", "local", "readonly", "declare", "typeset")
 _READS = ("read", "mapfile", "readarray", "getopts")
-_TESTS = ("[", "[[", "test")
+_SETS_UP = re.compile(
+    r"cd|pushd|popd|mkdir|source|\.|export|module|conda|mamba|set|ulimit|pip|echo|printf|eval|ml"
+    "|spack|rm|cp|mv|ln|touch|hash|date|hostname|true|:|local|declare|readonly|unset"
+)
+"""What is followed by ``&&`` without choosing between two ways."""
 _NUMBER = re.compile("[0-9]{1,18}")
 
 
@@ -43,8 +47,9 @@ def find_settings(words: Sequence[str], variables: Mapping[str, str]) -> Mapping
 def _count(texts: Sequence[str], variables: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield what sums assign: ``W*=2``, ``N=W+1``, ``N++``."""
     for match in map(_COUNTED.fullmatch, (text.strip() for text in texts)):
-        if match:
-            name, sign, other, step = match.groups()
+        before, name, sign, other, after = match.groups() if match else ("", "", "", "", "")
+        step = before or after
+        if step or other:
             text = f"{name}{step[0]}1" if step else f"{name}{sign}({other})" if sign else other
             yield name, expand(f"$(({text}))", variables)
 
@@ -79,7 +84,7 @@ class Conditions:
     def __init__(self) -> None:
         self._depth = 0
         self._cases = 0
-        self._is_tested = False
+        self._is_tested = self._tests = False
 
     def open(self, words: Sequence[str]) -> list[str]:
         """Take the next command, and return it without the pattern of a ``case`` before it."""
@@ -92,26 +97,30 @@ class Conditions:
         elif words[:1] in (["fi"], ["esac"]):
             self._depth -= words[0] == "fi"
             self._cases -= words[0] == "esac"
-        elif words and words[0] in _TESTS:
-            self._is_tested = True
+        first = words[0] if words else ":"
+        self._tests = not _SETS_UP.fullmatch(first) and not _ASSIGNED.fullmatch(first)
         is_arm = self._cases > 0 and words and words[0].endswith(")") and "(" not in words[0]
         return words[1:] if is_arm else words
 
     def close(self, ended: str) -> None:
         """Mind what ends the command: a test counts for what is chained to it."""
-        self._is_tested = self._is_tested and ended in ("&&", "||")
+        self._is_tested = (self._is_tested or self._tests) and ended in ("&&", "||")
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether what is read now is run in any case."""
+        return self._depth <= 0 and self._cases <= 0 and not self._is_tested
 
     def choose(self, name: str, old: str | None, new: str | None) -> tuple[str | None, str]:
         """Return the value of a variable that has another one already, and what to say of it.
 
         Under a condition either may be; of two numbers the larger counts.
         """
-        is_sure = self._depth <= 0 and self._cases <= 0 and not self._is_tested
-        if is_sure or old is None or old == new:
+        if self.is_sure or old is None or old == new or name.isdecimal():
             return new, ""
         if new is None:
             return old, ""
         larger = new
-        if _NUMBER.fullmatch(old) and _NUMBER.fullmatch(new):
-            larger = max(old, new, key=int)
+        if _NUMBER.fullmatch(old):
+            larger = max(old, new, key=int) if _NUMBER.fullmatch(new) else old
         return larger, f"{name} is {old[:60]} or {new[:60]}, by a condition: {larger[:60]} counts"

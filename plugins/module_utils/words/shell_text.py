@@ -49,6 +49,8 @@ def replace_substituted(text: str) -> str:
             return _count_up(counted[1] or "1", counted[2])
         if re.match(r"\$\(\s*jobs\b", match[0]):
             return "$(jobs)"
+        if re.fullmatch(r"[$`]\(?\s*ulimit -H[a-z]\s*[)`]", match[0]):
+            return "hard"
         return _ALL_GPUS if re.search("nvidia-smi|device_count", match[0]) else _UNKNOWN
 
     counted = _COUNTED.sub(_count_loop, text)

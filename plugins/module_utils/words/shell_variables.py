@@ -9,8 +9,12 @@ from collections.abc import Callable, Mapping
 
 _COUNT = re.compile(r"\$\{#([A-Za-z_]\w*)\[[@*]\]\}")
 _VARIABLE = re.compile(
-    r"\$(?:\{([A-Za-z_]\w*|\d)(?:\[[@*]\])?(?::?[-=]([^{}]*))?\}|([A-Za-z_]\w*))", re.ASCII
+    r"\$(?:\{([A-Za-z_]\w*|[\d@*#])(?:\[[@*]\])?(?:(:?[-=+])([^{}]*))?\}|([A-Za-z_]\w*|[\d@*#]))",
+    re.ASCII,
 )
+_ALL = re.compile(r"\"(\$(?:\{[A-Za-z_]\w*\[@\]\}|@|\{@\}))\"")
+_ALL_IF_SET = re.compile(r"\$\{([A-Za-z_]\w*)\[@\]\+\"?\$\{\1\[@\]\}\"?\}")
+"""As scripts write an array that may be empty, with ``set -u``."""
 _ARITHMETIC = re.compile(r"\$\(\(((?:[^()]|\([^()]*\)){1,200})\)\)")
 _NAME = re.compile(r"\$?\{?([A-Za-z_]\w*)\}?", re.ASCII)
 _NUMBERS: Mapping[type, Callable[[int, int], int]] = {
@@ -28,10 +32,10 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
     """Return a text with the variables that are known; what is not known stays as it stands."""
 
     def replace(match: re.Match[str]) -> str:
-        value = variables.get(match[1] or match[3])
-        if value is None or len(value) > LONGEST:
-            return match[0] if match[2] is None else match[2]
-        return value
+        value, sign, other = variables.get(match[1] or match[4]), match[2] or "", match[3]
+        if value is None or len(value) > LONGEST or (sign.startswith(":") and not value):
+            return match[0] if not sign else "" if sign.endswith("+") else other
+        return other if sign.endswith("+") else value
 
     if len(text) > LONGEST:
         raise ValueError(f"it has {len(text)} characters; at most {LONGEST} are read")
@@ -39,8 +43,8 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
         lambda one: str(len(variables[one[1]].split())) if one[1] in variables else one[0], text
     )
     counted = _ARITHMETIC.sub(lambda one: _count(one[1], variables), counted)
-    arrays = re.sub(r"\"(\$\{[A-Za-z_]\w*\[@\]\})\"", r"\1", counted)
-    done = _VARIABLE.sub(replace, arrays)
+    counted = _ALL_IF_SET.sub(lambda one: variables.get(one[1], ""), counted)
+    done = _VARIABLE.sub(replace, _ALL.sub(r"\1", counted))
     if len(done) > LONGEST:
         raise ValueError(f"it has more than {LONGEST} characters with its variables")
     return done

@@ -34,6 +34,8 @@ class Job(NamedTuple):
 def read_job(text: str, path: str) -> Job:
     asked: dict[str, tuple[str, str]] = {}
     for number, line in enumerate(text.splitlines()[:MOST_LINES], start=1):
+        if line.strip() and not line.startswith("#"):
+            break  # Slurm reads no further than the first command.
         if not re.match(r"#SBATCH\s", line):
             continue
         try:
@@ -103,7 +105,9 @@ def _find_variables(asked: Mapping[str, tuple[str, str]]) -> dict[str, str]:
     gpus = [
         _count_gpus(name, asked[name][0]) for name in ("--gpus-per-node", "--gres") if name in asked
     ]
-    return {**found, "SLURM_GPUS_ON_NODE": str(gpus[0])} if gpus and gpus[0] else found
+    if not gpus or not gpus[0]:
+        return found
+    return {**found, **dict.fromkeys(("SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE"), str(gpus[0]))}
 
 
 def _state(asked: Mapping[str, tuple[str, str]], problems: list[str]) -> Stated | None:
