@@ -45,7 +45,7 @@ def _unpack(row: Sequence[Any]) -> Words:
     facts, wanted, stated, notes, problems, library, ulimits, is_job = row
     return Words(
         tuple(Fact(*one) for one in facts),
-        tuple(Wanted(*one) for one in wanted),
+        tuple(Wanted(*one)._replace(arguments=tuple(one[-1])) for one in wanted),
         tuple(Stated(*one) for one in stated),
         tuple(notes),
         tuple(problems),

@@ -122,7 +122,8 @@ class _Gathering:
             path = os.path.normpath(os.path.join(base, wanted.path))
             name = wanted.path if base == os.getcwd() else path
             try:
-                return self._read(path, os.path.normpath(name) if name else name)
+                text = self._read(path, os.path.normpath(name) if name else name)
+                return text._replace(arguments=wanted.arguments)
             except PolicyError as exc:
                 self.parts.append(Words(problems=tuple(exc.problems)))
                 return None

@@ -78,9 +78,9 @@ class AtOnce:
         return name in self._functions
 
     @property
-    def is_in_brackets(self) -> bool:
-        """Whether what is read now is in a shell of its own."""
-        return any(one.kind == "(" for one in self._groups)
+    def brackets(self) -> int:
+        """In how many shells of its own is what is read now."""
+        return sum(one.kind == "(" for one in self._groups)
 
     @property
     def _loops(self) -> tuple[_Group, ...]:

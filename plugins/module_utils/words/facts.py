@@ -74,6 +74,8 @@ class Wanted(NamedTuple):
     must: bool = True
     text: str = ""
     folder: str = ""
+    arguments: tuple[str, ...] = ()
+    """What a script is given."""
 
 
 class Stated(NamedTuple):

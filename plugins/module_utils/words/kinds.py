@@ -43,6 +43,8 @@ class Text(NamedTuple):
     name: str
     content: str
     folder: str
+    arguments: tuple[str, ...] = ()
+    """What a script is given."""
 
 
 class Context(NamedTuple):
@@ -95,6 +97,7 @@ def _read(text: Text, context: Context, kind: str) -> Read:
             text.name,
             context.environment,
             lambda path: look("", path) or look(text.folder, path),
+            text.arguments,
         )
         return Read(SCRIPT if any(words) else "", words)
     if kind == VARIABLES:

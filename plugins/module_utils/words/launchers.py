@@ -322,7 +322,8 @@ def _read_script(words: Sequence[str], where: str, depth: int) -> Words:
         return Words()  # Of a virtual environment.
     if "$" in words[0]:
         return Words(notes=(*notes, f"{where or COMMAND_LINE}: {words[0]} is not known here"))
-    wanted = Wanted(words[0], where or COMMAND_LINE, "script", must)
+    given = tuple(words[1:])
+    wanted = Wanted(words[0], where or COMMAND_LINE, "script", must, arguments=given)
     said = Words(wanted=(wanted,), notes=notes)
     return join_words([said, read_arguments(words[1:], where, ARGUMENT)])
 
@@ -370,15 +371,17 @@ def read_script(
     path: str,
     environment: Mapping[str, str],
     read_source: Callable[[str], str] = lambda _path: "",
+    arguments: Sequence[str] = (),
 ) -> Words:
     """Return what a script says.
 
     :param path: Its name, for origins.
     :param environment: What is set where it will run, as far as that is known.
     :param read_source: What returns the text of a file that it sources.
+    :param arguments: What it is given.
     """
     reader = _READER._replace(read_source=read_source)
-    return read_shell(text, Source(path), environment, reader)
+    return read_shell(text, Source(path), environment, reader, arguments)
 
 
 _READER = Reader(read_command, name_start, read_variables)

@@ -19,7 +19,9 @@ _BEGINS = re.compile(
 _PLACE = re.compile(r"\$(?:\{(\d)(?::?[-=]([^{}]*))?\}|(\d)|([@*#])|\{([@*#])\})")
 _ALL = re.compile('"(\\$(?:@|\\{@\\}))"')
 _SHIFT = re.compile(r"(?:.*[;\s])?shift\s*(\d?)\s*", re.DOTALL)
-_PASSES = 3
+_PASSES = 40
+_ANY_CALL = re.compile(r"^\s*(?:eval\b|\"?\$(?:@|\{@\}|\*))|\beval\b")
+"""What may call any function."""
 
 
 class _Function(NamedTuple):
@@ -31,11 +33,18 @@ class _Function(NamedTuple):
     end: int
 
 
-def inline(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines of a script with such calls replaced."""
+def inline(lines: Sequence[Line], is_sourced: bool = False) -> list[Line]:
+    """Return the lines of a script with such calls replaced, and what is never called left out.
+
+    :param is_sourced: Whether what another script calls may be in it.
+    """
     lines = list(lines)
     for _pass in range(_PASSES):
-        function = next((one for one in _find(lines) if _is_plain(one, lines)), None)
+        if is_sourced or any(_ANY_CALL.search(line.text) for line in lines):
+            kept = [one for one in _find(lines) if _list_calls(one, lines)]
+        else:
+            kept = list(_find(lines))
+        function = next((one for one in kept if _is_plain(one, lines)), None)
         if function is None:
             break
         lines = list(_replace(function, lines))[:MOST_LINES]
@@ -64,13 +73,18 @@ def _find(lines: Sequence[Line]) -> Iterator[_Function]:
 
 
 def _is_plain(function: _Function, lines: Sequence[Line]) -> bool:
-    """Tell whether a function takes arguments, and is called on lines of its own alone."""
-    takes = any(_PLACE.search(line.text + line.body) for line in function.body)
+    """Tell whether a function is called on lines of its own alone; traps are left out."""
+    calls = _list_calls(function, lines)
+    others = (one for one in calls if not one.text.lstrip().startswith("trap "))
+    own = _list_calls(function, function.body, inside=True)
+    return not own and all(_split_call(function, one) for one in others)
+
+
+def _list_calls(function: _Function, lines: Sequence[Line], inside: bool = False) -> list[Line]:
+    """Return the lines that name a function, outside of its definition."""
     named = re.compile(rf"(?<![\w./$-]){re.escape(function.name)}(?![\w./-])")
-    outside = [*lines[: function.first], *lines[function.end :]]
-    calls = [line for line in outside if named.search(line.text)]
-    own = any(named.search(line.text) for line in function.body)
-    return bool(takes and calls and not own and all(_split_call(function, one) for one in calls))
+    outside = lines if inside else [*lines[: function.first], *lines[function.end :]]
+    return [one for one in outside if function.name in one.text and named.search(one.text)]
 
 
 def _split_call(function: _Function, line: Line) -> tuple[list[str], bool] | None:

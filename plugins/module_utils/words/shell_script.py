@@ -13,18 +13,23 @@ from ..core.values import NamedTuple
 from .at_once import AtOnce
 from .facts import Ulimit, Words, join_path, join_words
 from .names import AUTO
-from .script_lines import Line, find_target, is_script, split_lines
+from .script_lines import Line, find_close, find_target, is_script, split_lines
 from .shell_functions import inline
 from .shell_settings import Conditions, find_defaults, find_settings, flatten
 from .shell_text import skip_keywords, split_ended
 from .shell_variables import LONGEST, expand
 from .slurm_job import read_job
 
-_ARRAY = re.compile(r"\s*(?:export\s+|local\s+)?([A-Za-z_]\w*)(\+?)=\((.*)", re.DOTALL)
+_ARRAY = re.compile(
+    r"\s*(?:(?:export|local|readonly|declare|typeset)\s+(?:-\w+\s+)*)?([A-Za-z_]\w*)(\+?)=(?=\()"
+)
 _SETTING = re.compile(r"\.(ya?ml|json|toml|cfg|py|sh)$|^--[a-z]")
 _MOST_ASSIGNED = 16
 """In one line, whose text is gone through again for each."""
-_DEEPEST, _NAMED = 3, 8
+_DEEPEST, _DEEPEST_SOURCE, _NAMED = 3, 8, 8
+_MOST_SOURCED, _EACH_SOURCED = 20_000, 100
+"""Lines of all files that are sourced, and how many each of them counts for besides."""
+_DEFAULTED = re.compile(r"\$\{([A-Za-z_]\w*):?([-=])([0-9]{1,9})\}")
 _PATHS = ("output_dir", "cache_dir")
 _RELATIVE = re.compile(f"(?!{AUTO}$)(?!.*://)[^/~$].*", re.DOTALL)
 _USED = re.compile(r"\$\{?([A-Za-z_]\w*)")
@@ -55,12 +60,22 @@ class Source(NamedTuple):
         return f"{self.name}:{number}" if self.by_line else self.name
 
 
-def read_shell(text: str, source: Source, environment: Mapping[str, str], reader: Reader) -> Words:
+def read_shell(
+    text: str,
+    source: Source,
+    environment: Mapping[str, str],
+    reader: Reader,
+    arguments: Sequence[str] = (),
+) -> Words:
     """Return what a script says.
 
     :param environment: What is set where it will run, as far as that is known.
+    :param arguments: What it is given; of none nothing is known.
     """
-    return _Script(source, environment, reader).read(text)
+    script = _Script(source, environment, reader)
+    if arguments:
+        script.give(arguments)
+    return script.read(text)
 
 
 class _Script:
@@ -75,7 +90,22 @@ class _Script:
         self.conditions = Conditions()
         self.told: dict[str, str] = {}
         self.used: set[str] = set()
-        self.folder = ""
+        self.maybe: set[str] = set()
+        self.limits: list[Ulimit] = []
+        self.arguments: list[str] = []
+        self.outer: list[tuple[dict[str, str], str]] = []
+        self.lines_left = [_MOST_SOURCED]
+        self.folder, self.before = "", ""
+        self.is_sourced = False
+
+    def give(self, arguments: Sequence[str]) -> None:
+        """Take the arguments of the script, in place of those before."""
+        self.arguments = list(arguments)
+        given = {str(at): one for at, one in enumerate(arguments[:9], start=1)}
+        every = " ".join(arguments)
+        for name in map(str, range(1, 10)):
+            self.variables.pop(name, None)
+        self.variables.update({**given, "@": every, "*": every, "#": str(len(arguments))})
 
     def read(self, text: str) -> Words:
         job = read_job(text, self.source.name)
@@ -83,7 +113,7 @@ class _Script:
         nodes = self.variables.get("SLURM_NNODES", "")
         self.at_once = AtOnce(int(nodes) if re.fullmatch("[0-9]{1,6}", nodes) else 1)
         parts = [(job.words, 0)]
-        for line in inline(list(split_lines(text))):
+        for line in inline(list(split_lines(text)), self.is_sourced):
             try:
                 parts += self._read_line(line)
                 if line.body:
@@ -95,7 +125,8 @@ class _Script:
         if self.starts and not self.at_once.has_steps:
             said[0] = _drop_tasks(said[0])
         noted = several if several.notes else _note_starts(self.source.name, self.starts)
-        unsure = tuple(self.told[name] for name in self.told if name in self.used)
+        used = () if self.is_sourced else [name for name in self.told if name in self.used]
+        unsure = tuple(self.told[name] for name in used)
         return join_words([*said, noted, Words(notes=unsure)])
 
     def _refuse(self, line: Line, exc: ValueError) -> Iterator[tuple[Words, int]]:
@@ -124,50 +155,98 @@ class _Script:
         """Yield what one line says, with its number as a start; what it assigns is kept."""
         where, array = self.source.locate(line.number), _ARRAY.match(line.text)
         if array:
-            given = flatten(expand(array[3].rstrip().rstrip(")"), self.variables))
+            close = find_close(line.text, array.end())
+            given = flatten(expand(line.text[array.end() + 1 : close], self.variables))
             before = f"{self.variables.get(array[1], '')} " if array[2] else ""
-            self.variables[array[1]] = f"{before}{given}"[:LONGEST]
+            yield self._set({array[1]: f"{before}{given}"[:LONGEST]}, where), 0
+            rest = line.text[close + 1 :].lstrip(" \t;")
+            yield from self._read_line(line._replace(text=rest, body="")) if rest else ()
             return
-        folder = self.folder
-        self.variables.update(find_defaults(line.text, self.variables))
-        for whole, ended in _split_line(line.text, self.variables):
+        text = self._mind_maybe(line.text, where)
+        self.variables.update(find_defaults(text, self.variables))
+        for whole, ended in _split_line(text, self.variables):
+            if whole and whole[0].startswith("(") and not whole[0].startswith("(("):
+                self.outer.append((dict(self.variables), self.folder))
             words = skip_keywords(self.conditions.open(whole))
             said, number = self._read_command(whole, words, ended, where)
             if number:
-                self.used.update(_USED.findall(line.text))
+                self.used.update(_USED.findall(text))
+                said = said._replace(ulimits=(*self.limits, *said.ulimits))
+                self.limits.clear()
             yield said, number
             self.conditions.close(ended)
-        if line.text.strip()[:1] == "(" and line.text.strip()[-1:] == ")":
-            self.folder = folder
+            while len(self.outer) > self.at_once.brackets:
+                known, self.folder = self.outer.pop()
+                self.variables.clear()
+                self.variables.update(known)
+
+    def _mind_maybe(self, text: str, where: str) -> str:
+        """Return a line where the larger number counts of a default and what may be set."""
+
+        def choose(match: re.Match[str]) -> str:
+            name, sign, default = match.groups()
+            known = self.variables.get(name, "")
+            if name not in self.maybe or not known.isdecimal() or int(known) >= int(default):
+                return match[0]
+            self.told[name] = (
+                f"{where}: {name} is {known} or {default}, by a condition: {default} counts"
+            )
+            self.used.add(name)
+            if sign == "=":
+                self.variables[name] = default
+            return default
+
+        return _DEFAULTED.sub(choose, text) if self.maybe else text
 
     def _read_command(
         self, whole: Sequence[str], words: Sequence[str], ended: str, where: str
     ) -> tuple[Words, int]:
         """Return what a command says, with its number as a start."""
-        settings, name = find_settings(words, self.variables), words[0] if words else ""
-        said = Words()
-        if settings:
-            said = join_words([self._set(settings, where), _note_loop(words, where)])
-        elif name in ("cd", "pushd"):
-            self._go(words[1:])
-        elif name == "ulimit":
-            said = self._read_ulimit(whole, words, where)
-        elif name in ("source", ".") and len(words) > 1 and self._find_source(words[1]):
-            said = self._read_source(words[1])
-        elif self.at_once.has_function(name):
-            told = f"{where}: {name} is given arguments, which are not put in"
-            said = Words(notes=(told,) * (len(words) > 1))
-        elif words:
+        said = self._change(whole, words, ended, where)
+        if said is None and words and not self.at_once.has_function(words[0]):
             said = self.reader.read_command(words, where, self.source.commands)
             number = self._see_start(whole, words, ended, said, where)
             return self._place(said), number
+        if said is None and len(words) > 1:
+            told = f"{where}: {words[0]} is given arguments, which are not put in"
+            said = Words(notes=(told,))
         self.at_once.see(whole, ended, None, where)
-        return said, 0
+        return said or Words(), 0
+
+    def _change(
+        self, whole: Sequence[str], words: Sequence[str], ended: str, where: str
+    ) -> Words | None:
+        """Keep what a command changes of the shell; ``None`` where it changes nothing of it."""
+        settings, name = find_settings(words, self.variables), words[0] if words else ""
+        if ended == "&" and (settings or name in ("cd", "ulimit")):
+            return Words()  # In a process of its own.
+        if settings:
+            return join_words([self._set(settings, where), _note_loop(words, where)])
+        if name in ("cd", "pushd", "popd"):
+            self._go(words[1:] if name != "popd" else ["-"])
+        elif name == "shift" or name == "--":  # Of set.
+            self._take_arguments(words)
+        elif name == "ulimit":
+            return self._read_ulimit(whole, words, where)
+        elif name in ("source", ".") and len(words) > 1 and self._find_source(words[1]):
+            return self._read_source(words[1])
+        else:
+            return None
+        return Words()
 
     def _go(self, words: Sequence[str]) -> None:
-        named = [word for word in words if not re.match("[0-9]?>|-", word)]
-        if len(named) == 1 and "$" not in named[0]:
-            self.folder = join_path(self.folder or ".", named[0])
+        named = [word for word in words if not re.match("[0-9]?>|-.", word)]
+        if named == ["-"]:
+            self.folder, self.before = self.before, self.folder
+        elif len(named) == 1 and "$" not in named[0]:
+            self.folder, self.before = join_path(self.folder or ".", named[0]), self.folder
+
+    def _take_arguments(self, words: Sequence[str]) -> None:
+        if words[0] == "--":
+            self.give(words[1:])
+        elif self.arguments:
+            number = words[1] if len(words) > 1 and words[1].isdecimal() else "1"
+            self.give(self.arguments[min(int(number[:3]), len(self.arguments)) :])
 
     def _set(self, settings: Mapping[str, str | None], where: str) -> Words:
         """Keep what is set; under a condition the larger number."""
@@ -176,27 +255,47 @@ class _Script:
             chosen, told = self.conditions.choose(name, self.variables.get(name), value)
             if told:
                 self.told[name] = f"{where}: {told}"
-            self.variables.pop(name, None)
+            is_new = self.variables.pop(name, None) is None
+            if is_new and not self.conditions.is_sure:
+                self.maybe.add(name)
+            elif self.conditions.is_sure:
+                self.maybe.discard(name)
             if chosen is not None:
                 self.variables[name] = kept[name] = chosen
         return self.reader.read_variables(kept, where)
 
     def _read_ulimit(self, whole: Sequence[str], words: Sequence[str], where: str) -> Words:
-        if whole[0].startswith("(") or self.at_once.is_in_brackets:
-            told = f"{where}: {' '.join(words)} counts within its brackets alone"
-            return Words(notes=(told,))
-        return Words(ulimits=tuple(_read_ulimit(list(words[1:]), where)))
+        told = f"{where}: {' '.join(words)}"
+        if whole[0].startswith("(") or self.at_once.brackets:
+            return Words(notes=(f"{told} counts within its brackets alone",))
+        if not self.conditions.is_sure:
+            hint = "is set under a condition: not followed; run preflight behind it"
+            return Words(notes=(f"{told} {hint}",))
+        self.limits += _read_ulimit(list(words[1:]), where)
+        return Words()
 
     def _find_source(self, path: str) -> str:
-        is_deep = self.source.documents >= _DEEPEST
-        return "" if is_deep or path.endswith("/activate") else self.reader.read_source(path)
+        if self.source.documents >= _DEEPEST_SOURCE or path.endswith("/activate"):
+            return ""
+        look = self.reader.read_source
+        text = look(join_path(self.folder, path)) if self.folder else ""
+        text = text or look(path)
+        return text if text.count("\n") < self.lines_left[0] else ""
 
     def _read_source(self, path: str) -> Words:
         """Read a file that is sourced: what it sets counts from there on."""
         inner = Source(path, True, self.source.documents + 1, self.source.commands)
+        text = self._find_source(path)
+        self.lines_left[0] -= text.count("\n") + _EACH_SOURCED
         script = _Script(inner, {}, self.reader)
-        script.variables = self.variables
-        return script.read(self._find_source(path))
+        script.variables, script.limits, script.lines_left = (
+            self.variables,
+            self.limits,
+            self.lines_left,
+        )
+        script.told, script.used, script.maybe = self.told, self.used, self.maybe
+        script.is_sourced = True
+        return script.read(text)
 
     def _place(self, said: Words) -> Words:
         """Return what is said with relative paths in the folder that the script went to."""

@@ -13,6 +13,7 @@ _COUNTED = re.compile(r"(\+\+|--)?([A-Za-z_]\w*)\s*(?:([-+*/%]?)=\s*(.+)|(\+\+|-
 _SUM = re.compile(r"\(\((.*?)\)*", re.DOTALL)
 _DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):?=([^{}]*)\}")
 _DECLARES = ("export", "local", "readonly", "declare", "typeset")
+_BEFORE = ("do", "then", "else", "{", "!")
 _READS = ("read", "mapfile", "readarray", "getopts")
 _SETS_UP = re.compile(
     r"cd|pushd|popd|mkdir|source|\.|export|module|conda|mamba|set|ulimit|pip|echo|printf|eval|ml"
@@ -89,6 +90,8 @@ class Conditions:
     def open(self, words: Sequence[str]) -> list[str]:
         """Take the next command, and return it without the pattern of a ``case`` before it."""
         words = list(words)
+        while words and words[0] in _BEFORE:
+            words = words[1:]
         if words[:1] == ["case"] and "in" in words:
             self._cases += 1
             words = words[words.index("in") + 1 :]

@@ -248,7 +248,28 @@ def test_all_that_a_job_asks_for_wrongly_is_told() -> None:
     ],
 )
 def test_what_a_shell_sets_is_kept(text: str, told: list[tuple[str, ...]]) -> None:
-    assert [one[:3] for one in read(text).ulimits] == told
+    assert [one[:3] for one in read(f"{text}\npython t.py").ulimits] == told
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "noted"),
+    [
+        ("python t.py\nulimit -n 8192", 0, False),
+        ("f() {\n ulimit -n 8192\n}\npython t.py", 0, False),
+        ("f() {\n ulimit -n 8192\n}\nf\npython t.py", 1, False),
+        ("if a; then ulimit -n 8192; fi; python t.py", 0, True),
+        ("[ -n x ] && ulimit -n 8192\npython t.py", 0, True),
+        ("ulimit -n 8192 &\npython t.py", 0, False),
+        ("bash -c 'ulimit -n 8192'\npython t.py", 0, False),
+        ("bash -c 'ulimit -n 8192; python t.py'", 1, False),
+        ("ulimit -n 8192; python t.py; ulimit -n 100", 1, False),
+        ("ulimit -n $(ulimit -Hn); python t.py", 1, False),
+    ],
+)
+def test_a_limit_counts_for_what_is_started_behind_it(text: str, number: int, noted: bool) -> None:
+    said = read(text)
+    assert len(said.ulimits) == number
+    assert any("ulimit" in note for note in said.notes) == noted
 
 
 def test_a_comment_with_an_apostrophe_opens_no_quotation() -> None:

@@ -9,7 +9,13 @@ from mlhost_limits.words.launchers import read_script
 from mlhost_limits.words.precedence import take
 
 RUN = "python train.py --num_workers $W"
-FILES = {"env.sh": "export W=40\n", "deep.sh": "source env.sh\n", "loop.sh": "source loop.sh\n"}
+FILES = {
+    "env.sh": "export W=40\n",
+    "deep.sh": "source env.sh\n",
+    "loop.sh": "source loop.sh\n" * 40,
+    "cond.sh": "W=2\nif a; then W=40; fi\n",
+    "conf/own.sh": "W=12\n",
+}
 
 
 def read(text: str) -> Words:
@@ -40,6 +46,14 @@ def find_workers(text: str) -> tuple[object, bool]:
         (f"W=4; X=1; if a; then X=2; fi; {RUN}", 4, False),
         (f"if a; then b; fi; W=4; W=2; {RUN}", 2, False),
         (f"W=4; if a; then unset W; fi; {RUN}", 4, False),
+        (f"W=8; (( N > 1 )) && W=2; {RUN}", 8, True),
+        (f"W=8; grep -q x f && W=2; {RUN}", 8, True),
+        (f"W=8; mkdir -p x && W=2; {RUN}", 2, False),
+        (f"W=8; while getopts w: o; do case $o in w) W=$OPTARG ;; z) W=0 ;; esac; done; {RUN}", 8, True),
+        ("if a; then W=0; fi\npython t.py --num_workers ${W:-8}", 8, True),
+        ("if a; then W=16; fi\npython t.py --num_workers ${W:-8}", 16, False),
+        (f"if a; then W=0; fi\n: ${{W:=16}}\n{RUN}", 16, True),
+        (f"source cond.sh; {RUN}", 40, True),
     ],
 )  # fmt: skip
 def test_under_a_condition_the_larger_number_counts(script: str, workers: int, told: bool) -> None:
@@ -66,6 +80,26 @@ def test_under_a_condition_the_larger_number_counts(script: str, workers: int, t
         ("W=2; source gone.sh", 2),
         ("W=2; source loop.sh", 2),
         ("source env.sh; W=3", 3),
+        ("W=4; ((++W))", 5),
+        ("W=4; ((--W))", 3),
+        ("W=4; (W=8)", 4),
+        ("W=4\n(\nW=8\n)", 4),
+        ("W=4; (source env.sh)", 4),
+        ("W=4; W=8 &", 4),
+        ("W=; W=${W:-6}", 6),
+        ("W=${NOPE:+9}6", 6),
+        ("A=x; W=${A:+7}", 7),
+        ("A=(1 2) # two\nW=9", 9),
+        ("A=(1 2); W=${#A[@]}", 2),
+        ("declare -a A=(7)\nW=${A[@]}", 7),
+        ("A=(\n 5 $(date) \n)\nW=3", 3),
+        ("cat > job_$((1+1)).sh <<EOF\nW=99\nEOF\nW=3", 3),
+        ("cat <<'END-1' > x\nW=99\n  END-1\nEND-1\nW=3", 3),
+        ("set -- 3 5\nW=$2", 5),
+        ("set -- 3 5\nshift\nW=$1", 5),
+        ("set_w() { W=16; }\nW=2\nset_w", 16),
+        ("W=32\nf() {\n W=0\n}\ntrap f EXIT", 32),
+        ("cd conf; source own.sh", 12),
     ],
 )
 def test_what_is_set_counts_from_there_on(script: str, workers: int | None) -> None:
@@ -83,6 +117,10 @@ def test_what_is_set_counts_from_there_on(script: str, workers: int | None) -> N
         ("cd $WHERE", ""),
         ("pushd proj >/dev/null", "proj"),
         ("cd a b", ""),
+        ("cd a; cd -", ""),
+        ("pushd a; popd", ""),
+        ("(\ncd a\nmake\n)", ""),
+        ("cd a &", ""),
         ("(cd proj; ls)", ""),
     ],
 )
@@ -133,7 +171,7 @@ def test_a_path_that_is_not_relative_stays(path: str) -> None:
         ("ulimit -n 64; python p.py", 1),
         ("(ulimit -n 64; python p.py)", 0),
         ("(cd x; ulimit -n 64; python p.py)", 0),
-        ("(python p.py); ulimit -n 64", 1),
+        ("(python p.py); ulimit -n 64; python q.py", 1),
     ],
 )
 def test_a_limit_within_brackets_ends_with_them(script: str, number: int) -> None:
@@ -155,3 +193,24 @@ def test_a_limit_within_brackets_ends_with_them(script: str, number: int) -> Non
 def test_sessions_that_are_detached_run_at_once(line: str, ranks: int) -> None:
     said = read(f"for i in 0 1 2 3; do {line}; done\n")
     assert take(said, {}, "/srv").section["ranks_per_node"] == ranks
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "workers"),
+    [
+        ("python t.py --workers $1", ("12",), 12),
+        ("python t.py --workers ${2:-4}", ("12",), 4),
+        ('W=$1; shift; python t.py --workers $W "$@"', ("7", "--prefetch_factor", "3"), 7),
+        ("W=5\nlaunch() { python t.py --workers $W; }\nW=6\nlaunch", (), 6),
+    ],
+)
+def test_a_script_has_the_arguments_that_it_is_given(
+    text: str, given: tuple[str, ...], workers: int
+) -> None:
+    said = read_script(text, "run.sh", {}, arguments=given)
+    assert take(said, {}, "/srv").section["workers"] == workers
+
+
+def test_a_command_gives_its_script_arguments() -> None:
+    said = read_script("bash tools/dist_train.sh c.py 8", "run.sh", {})
+    assert [one.arguments for one in said.wanted if one.kind == "script"] == [("c.py", "8")]
