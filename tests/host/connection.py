@@ -97,6 +97,10 @@ class Host(NamedTuple):
         """
         return self._run(self.shared_command(), command, check, timeout, input)
 
+    def end_shared(self) -> None:
+        """End that session, for what looks at sessions or ends them all."""
+        subprocess.run(self.shared_command("-Oexit"), capture_output=True, check=False)
+
     def shared_command(self, *options: str) -> list[str]:
         """Return the ssh command of that session."""
         shared = ["-oControlMaster=auto", "-oControlPersist=60"]
@@ -117,14 +121,14 @@ class Host(NamedTuple):
         )
         if check and done.returncode:
             raise HostError(
-                f"{self.name}: {command!r} as {ssh[-1]} ended with {done.returncode}: "
+                f"{self.name}: {command!r} as {ssh[-1].partition('@')[0]} ended with {done.returncode}: "
                 f"{(done.stderr or done.stdout).strip()}"
             )
         return done
 
     def reboot(self, seconds: float = 600) -> None:
         """Reboot the guest and wait until it has settled again."""
-        subprocess.run(self.shared_command("-Oexit"), capture_output=True, check=False)
+        self.end_shared()
         before = self.ssh(_BOOT_ID).stdout
         # The session may be cut before it can report a status.
         self.ssh("systemctl reboot", check=False)

@@ -44,6 +44,7 @@ RUN = " /run "  # Its time changes while the folder for the services comes and g
 def host() -> Iterator[Host]:
     with guest.running(new=True) as running:
         carry(running)
+        running.end_shared()
         running.ssh("docker info >/dev/null")
         yield running
 

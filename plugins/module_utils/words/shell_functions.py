@@ -20,6 +20,8 @@ _PLACE = re.compile(r"\$(?:\{(\d)(?::?[-=]([^{}]*))?\}|(\d)|([@*#])|\{([@*#])\})
 _ALL = re.compile('"(\\$(?:@|\\{@\\}))"')
 _SHIFT = re.compile(r"(?:.*[;\s])?shift\s*(\d?)\s*", re.DOTALL)
 _PASSES = 40
+END = "end-of-function"
+"""Stands for a command behind what is put in: what was local ends with it."""
 _ANY_CALL = re.compile(r"^\s*(?:eval\b|\"?\$(?:@|\{@\}|\*))|\beval\b")
 """What may call any function."""
 
@@ -117,6 +119,7 @@ def _replace(function: _Function, lines: Sequence[Line]) -> Iterator[Line]:
             yield one._replace(text=_fill(one.text, given), body=_fill(one.body, given))
             shifts = _SHIFT.fullmatch(one.text)
             given = given[int(shifts[1] or 1) :] if shifts else given
+        yield line._replace(text=END, body="")
         if goes_on:
             yield line._replace(text="} &", body="")
 

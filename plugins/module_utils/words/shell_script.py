@@ -14,7 +14,7 @@ from .at_once import AtOnce
 from .facts import Ulimit, Words, join_path, join_words
 from .names import AUTO
 from .script_lines import Line, find_close, find_target, is_script, split_lines
-from .shell_functions import inline
+from .shell_functions import END, inline
 from .shell_settings import Conditions, find_defaults, find_settings, flatten
 from .shell_text import skip_keywords, split_ended
 from .shell_variables import LONGEST, expand
@@ -93,6 +93,7 @@ class _Script:
         self.maybe: set[str] = set()
         self.limits: list[Ulimit] = []
         self.arguments: list[str] = []
+        self.locals: list[tuple[str, str | None]] = []
         self.outer: list[tuple[dict[str, str], str]] = []
         self.lines_left = [_MOST_SOURCED]
         self.folder, self.before = "", ""
@@ -220,6 +221,8 @@ class _Script:
         settings, name = find_settings(words, self.variables), words[0] if words else ""
         if ended == "&" and (settings or name in ("cd", "ulimit")):
             return Words()  # In a process of its own.
+        if self._scope(name, settings):
+            return Words()
         if settings:
             return join_words([self._set(settings, where), _note_loop(words, where)])
         if name in ("cd", "pushd", "popd"):
@@ -233,6 +236,17 @@ class _Script:
         else:
             return None
         return Words()
+
+    def _scope(self, name: str, settings: Mapping[str, str | None]) -> bool:
+        """Keep what is local until its function ends; tell whether it does."""
+        if name == "local":
+            self.locals += [(one, self.variables.get(one)) for one in settings]
+        for local, value in reversed(self.locals if name == END else []):
+            self.variables.pop(local, None)
+            if value is not None:
+                self.variables[local] = value
+        self.locals = [] if name == END else self.locals
+        return name == END
 
     def _go(self, words: Sequence[str]) -> None:
         named = [word for word in words if not re.match("[0-9]?>|-.", word)]

@@ -119,6 +119,8 @@ class Conditions:
 
         Under a condition either may be; of two numbers the larger counts.
         """
+        if not self.is_sure and old is None and new is not None and "$" in new:
+            return None, f"{name} may be {new[:60]}, by a condition: what it is otherwise counts"
         if self.is_sure or old is None or old == new or name.isdecimal():
             return new, ""
         if new is None:

@@ -100,6 +100,9 @@ def test_under_a_condition_the_larger_number_counts(script: str, workers: int, t
         ("set_w() { W=16; }\nW=2\nset_w", 16),
         ("W=32\nf() {\n W=0\n}\ntrap f EXIT", 32),
         ("cd conf; source own.sh", 12),
+        ("W=32\nf() { local W=4; echo $W; }\nf", 32),
+        ("W=32\nf() {\n local W=4 X=1\n V=6\n}\nf\nW=$V", 6),
+        ("while getopts w: o; do case $o in w) W=$OPTARG ;; esac; done\nW=${W:-5}", 5),
     ],
 )
 def test_what_is_set_counts_from_there_on(script: str, workers: int | None) -> None:
